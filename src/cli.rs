@@ -5,6 +5,7 @@ pub mod args;
 mod audit;
 pub mod auth;
 mod banner;
+mod branch;
 mod certs;
 mod child;
 mod client;
@@ -34,6 +35,7 @@ pub mod status;
 mod table;
 mod test_command;
 pub mod transfer;
+mod try_command;
 mod up;
 
 use std::ffi::OsString;
@@ -142,7 +144,10 @@ fn execute(
         Command::Audit(arguments) => runtime(upkeep)?.block_on(audit::show(arguments))?,
         Command::Asof(asof) => return runtime(upkeep)?.block_on(past::asof::run(asof, called(arguments))),
         Command::History(arguments) => return runtime(upkeep)?.block_on(past::history::run(*arguments)),
-        Command::Diff(arguments) => return runtime(upkeep)?.block_on(past::diff::run(arguments)),
+        Command::Diff(arguments) => {
+            let compared = runtime(upkeep)?.block_on(past::diff::run(arguments));
+            return compared.or_else(|error| past::diff::trouble(&error));
+        }
         Command::Blame(arguments) => return runtime(upkeep)?.block_on(past::blame::run(arguments)),
         Command::Undo(arguments) => return runtime(upkeep)?.block_on(past::undo::run(*arguments)),
         Command::Migrate(arguments) => {
@@ -153,6 +158,11 @@ fn execute(
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
         Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,
+        Command::Branch(command) => return runtime(upkeep)?.block_on(branch::run(command)),
+        Command::Try(arguments) => {
+            let runtime = runtime(upkeep)?;
+            return runtime.block_on(try_command::run(*arguments, others_mode));
+        }
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
         Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,
         Command::Generate(command) => {

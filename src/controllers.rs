@@ -65,6 +65,8 @@ pub struct Config {
     pub event_ttl: Duration,
     /// Whether the objects of Priority and Fairness are kept.
     pub flow_control: bool,
+    /// Whether extension servers are asked how they are.
+    pub asks_extensions: bool,
     pub advertised: Advertised,
 }
 
@@ -109,7 +111,9 @@ impl Runner {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "api-services", |api| Box::pin(api_services::run(api)));
-        self.run_as(leader(), "availability", |api| Box::pin(availability::run(api)));
+        if config.asks_extensions {
+            self.run_as(leader(), "availability", |api| Box::pin(availability::run(api)));
+        }
         // What is counted with writes is this server's own, whoever sets the limits.
         self.run_as(leader(), "quotas", |api| Box::pin(quotas::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));

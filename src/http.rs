@@ -2,6 +2,7 @@
 //! SQL of the store.
 
 pub mod app;
+pub mod branches;
 pub mod console;
 pub mod documents;
 pub mod door;
@@ -9,7 +10,7 @@ mod extension;
 pub mod health;
 pub mod in_process;
 pub mod limits;
-pub(crate) mod past;
+pub mod past;
 mod request;
 mod resource;
 mod response;

@@ -15,6 +15,7 @@ mod announcement;
 pub mod application;
 mod authentication;
 mod authorization;
+pub mod branches;
 mod builder;
 pub mod commons;
 pub mod config;
@@ -50,6 +51,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use self::branches::{Parent, SecretValues};
 use self::credentials::Credentials;
 use self::data_dir::Temporary;
 use self::membership::Membership;
@@ -70,6 +72,7 @@ pub use self::process::Process;
 /// of servers. Dropping one stops everything that it has started, without waiting for requests; [`Server::stop`] lets them finish.
 #[must_use = "a server that is dropped is stopped"]
 pub struct Server {
+    parent: Option<Parent>,
     listening: Option<Listening>,
     routes: Routes,
     /// Counts requests that have not been answered completely, but those on connections of the server's own.
@@ -200,6 +203,32 @@ impl Server {
             audit.reload_policy().await;
         }
         self.reloads.run().await;
+    }
+
+    /// Starts a fork: a server that begins with the newest state of this one and writes beside it, with users and rights of its
+    /// own from then on, and with Secrets as they are. It makes no connections to anybody.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::api::{Api, PostParams};
+    ///
+    /// let server = rowplane::Server::builder().memory().start().await?;
+    /// let fork = server.fork().await?;
+    /// let maps = |server: &rowplane::Server| -> Api<ConfigMap> {
+    ///     Api::namespaced(kube::Client::new(server.service(), "default"), "default")
+    /// };
+    /// let map: ConfigMap = serde_json::from_str(r#"{"metadata": {"name": "a"}}"#)?;
+    /// maps(&fork).create(&PostParams::default(), &map).await?;
+    /// assert!(maps(&fork).get_opt("a").await?.is_some());
+    /// assert!(maps(&server).get_opt("a").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fork(&self) -> Result<Self, Error> {
+        let parent = self.parent.clone().ok_or_else(|| Error::Build("it cannot be forked".into()))?;
+        parent.fork(SecretValues::Kept).await
     }
 
     /// Goes on as ever for the delay of the settings, only not ready; then lets requests finish for at most the grace

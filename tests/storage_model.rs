@@ -12,12 +12,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
-    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
-    Terms, Unit, Units,
+    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, PastError, Requirement,
+    ResourceId, Scan, Terms, Unit, Units,
 };
 
 use crate::support::database::{Database, Table};
-use crate::support::object::{Item, delete, list, put, resource};
+use crate::support::object::{Item, delete, give_up, items, list, put, resource};
 
 const STEPS: usize = 1500;
 const NAMESPACES: [&str; 5] = ["", "a", "a-b", "ab", "b"];
@@ -71,6 +71,8 @@ struct Model {
     states: BTreeMap<Revision, State>,
     /// The kind of every write and what it replaced.
     changes: BTreeMap<Revision, ModelChange>,
+    /// The oldest revision at which each resource can be read.
+    floors: BTreeMap<ResourceId, Revision>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +89,8 @@ impl Test {
         let resources = vec![resource(&*backend, "things").await, resource(&*backend, "others").await];
         let clock = backend.clock().await.expect("clock");
         let states = BTreeMap::from([(clock.revision, State::new())]);
-        let model = Model { clock, states, changes: BTreeMap::new() };
+        let floors = resources.iter().map(|resource| (*resource, clock.compacted)).collect();
+        let model = Model { clock, states, changes: BTreeMap::new(), floors };
         let watched = (clock.revision, State::new());
         Self {
             database,
@@ -106,10 +109,13 @@ impl Test {
     async fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..50 => self.write().await,
-            50..75 => self.list().await,
+            50..62 => self.list().await,
+            62..71 => self.list_past().await,
+            71..75 => self.versions().await,
             75..85 => self.resume_feed().await,
             85..93 => self.watch().await,
-            93..96 => self.compact().await,
+            93..95 => self.compact().await,
+            95 => self.raise_floors().await,
             96..98 => self.sweep().await,
             98 => self.advance().await,
             _ => self.reopen().await,
@@ -250,6 +256,82 @@ impl Test {
         assert_eq!(self.backend().compact(to).await.expect("compact"), self.model.clock);
     }
 
+    async fn raise_floors(&mut self) {
+        let own: Vec<(ResourceId, Revision)> = match self.random.random_range(0..3) {
+            0 => Vec::new(),
+            1 => vec![(self.resource(), self.revision())],
+            _ => self.resources.clone().into_iter().map(|resource| (resource, self.revision())).collect(),
+        };
+        let others = if self.random.random_bool(0.5) { Revision(0) } else { self.revision() };
+        self.backend().raise_floors(others, &own).await.expect("raised");
+        let backend = self.backend();
+        for (resource, floor) in &mut self.model.floors {
+            let wanted = own.iter().find(|(own, _)| own == resource).map_or(others, |(_, wanted)| *wanted);
+            *floor = (*floor).max(wanted.min(self.model.clock.compacted));
+            let found = backend.floor(*resource, None).await.expect("a floor");
+            assert_eq!(found, *floor);
+        }
+    }
+
+    /// A revision from a little before a resource's floor to a little after the newest.
+    fn past(&mut self, resource: ResourceId) -> Revision {
+        let low = self.model.floors[&resource].0.saturating_sub(5).max(1);
+        Revision(self.random.random_range(low..self.model.clock.revision.0 + 2))
+    }
+
+    /// Assertion 20 of `docs/spec/time-and-sql.md`.
+    async fn list_past(&mut self) {
+        let scan = self.scan();
+        let at = self.past(scan.resource);
+        let found = self.backend().scan_past(scan.clone(), at).await;
+        let floor = self.model.floors[&scan.resource];
+        match found {
+            Err(PastError::Expired { resource, floor: told }) => {
+                assert!(
+                    at < floor && resource == scan.resource && told.revision == floor,
+                    "{scan:?} at {at}"
+                );
+                return;
+            }
+            Err(PastError::Store(Error::Future { .. })) => return assert!(at > self.model.clock.revision),
+            Err(other) => panic!("{other}"),
+            Ok(_) => assert!(floor <= at && at <= self.model.clock.revision, "{scan:?} at {at}"),
+        }
+        let found = items(found.expect("rows")).await.expect("rows");
+        let expected = self.model.items(&scan, at);
+        assert_eq!(found, expected, "{scan:?} at {at}");
+        for (namespace, name, revision, value) in expected {
+            let row = self.backend().row_past(&Key::new(scan.resource, &namespace, &name), at).await;
+            let row = row.expect("read").expect("a row");
+            assert_eq!((row.revision.0, row.value), (revision, value));
+        }
+    }
+
+    async fn versions(&mut self) {
+        let key = self.key();
+        let floor = self.model.floors[&key.resource];
+        let newest = self.model.clock.revision;
+        let before = self.random.random_bool(0.5).then(|| self.past(key.resource));
+        let limit = self.random.random_range(1..10);
+        let of_key = |(_, change): &(&Revision, &ModelChange)| change.key == key;
+        let at_floor =
+            self.model.states.range(..=floor).next_back().and_then(|(_, state)| state.get(&place(&key)));
+        let expected: Vec<(Revision, Option<Bytes>)> = (self.model.changes.range(Revision(floor.0 + 1)..))
+            .filter(of_key)
+            .map(|(revision, change)| (*revision, change.value.clone()))
+            .rev()
+            .chain(at_floor.map(|(revision, value)| (*revision, Some(value.clone()))))
+            .filter(|(revision, _)| *revision < before.unwrap_or(Revision(newest.0 + 1)))
+            .take(limit as usize)
+            .collect();
+        let found = self.backend().versions_of(&key, before, limit).await.expect("versions");
+        let found = found.into_iter().map(|version| {
+            let value = (!version.deleted).then_some(version.row.value);
+            (version.revision, value)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{key:?} before {before:?}, floor {floor}");
+    }
+
     async fn sweep(&mut self) {
         let limit = self.random.random_range(1..30);
         self.backend().sweep(limit).await.expect("sweep");
@@ -257,7 +339,7 @@ impl Test {
     }
 
     async fn sweep_all(&mut self) {
-        self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
+        self.model.clock = give_up(&*self.backend(), self.model.clock.revision).await;
         while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
         assert_eq!(self.database.rows(Table::Objects).await, live);
@@ -376,6 +458,10 @@ impl Model {
 
     fn list(&self, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {
         self.clock.check(at)?;
+        Ok(self.items(scan, at))
+    }
+
+    fn items(&self, scan: &Scan, at: Revision) -> Vec<Item> {
         let (_, state) = self.states.range(..=at).next_back().expect("a state");
         let after = scan.after.as_ref().map(|(namespace, name)| (&**namespace, &**name));
         let items = state
@@ -386,7 +472,7 @@ impl Model {
             .map(|((_, namespace, name), (version, value))| {
                 (namespace.clone(), name.clone(), version.0, value.clone())
             });
-        Ok(items.take(scan.limit.map_or(usize::MAX, |limit| limit as usize)).collect())
+        items.take(scan.limit.map_or(usize::MAX, |limit| limit as usize)).collect()
     }
 }
 

@@ -37,6 +37,9 @@ CREATE TABLE floors (
 );
 INSERT INTO floors (resource, revision) SELECT 0, compacted FROM clock;
 
+-- Servers of the release before sweep by clock.compacted, which would remove what is kept now. Without their turn they do not.
+UPDATE turns SET work = 'sweep by floors' WHERE work = 'sweep';
+
 -- Commits a batch: the transaction begins and ends in this call, so nobody holds the clock's lock while a network or a
 -- server is waited for. (A function would hold it until the next message of its client.) The rules are those of
 -- crates/store/src/storage/judge.rs.

@@ -5,6 +5,7 @@ mod aggregation;
 mod audit;
 mod authentication;
 mod authorization;
+mod branches;
 mod certificates;
 mod controllers;
 mod generic;
@@ -32,6 +33,7 @@ use self::serve::ServeArgs;
 pub use self::test::TestArgs;
 use self::up::UpArgs;
 use super::auth::AuthCommand;
+use super::branch::BranchCommand;
 use super::certs::CertsCommand;
 use super::console::ConsoleArgs;
 use super::doctor::DoctorArgs;
@@ -42,14 +44,15 @@ use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
 use super::output::{Output, OutputArgs};
-use super::sql::StatementArgs;
 use super::overview;
 use super::past::asof::AsofArgs;
 use super::past::blame::BlameArgs;
 use super::past::diff::DiffArgs;
 use super::past::history::HistoryArgs;
 use super::past::undo::UndoArgs;
+use super::sql::StatementArgs;
 use super::status::WaitMigrations;
+use super::try_command::TryArgs;
 use crate::gotext;
 use crate::server::datastore::Datastore;
 use crate::storage::postgres::ClusterId;
@@ -163,6 +166,11 @@ pub enum Command {
     /// Issue, list and renew certificates of a cluster's programs
     #[command(subcommand)]
     Certs(CertsCommand),
+    /// Fork the cluster, see what differs, apply it or not
+    #[command(subcommand)]
+    Branch(BranchCommand),
+    /// Run a command on a fork, and show what it changed there
+    Try(Box<TryArgs>),
     /// Look for what is wrong, and name the step that mends it
     Doctor(Box<DoctorArgs>),
     /// Ask whether a server on this machine is ready

@@ -89,22 +89,25 @@ impl Client {
         self.exchange(request, body.into()).await
     }
 
-    /// The answer to a request for a path below the server's URL, with a body in JSON unless that is empty.
+    /// The answer to a request with a body of a media type, or without one. The path is below the server's URL.
     pub async fn send(
         &self,
         method: Method,
         path: &str,
         accept: &str,
-        body: String,
+        body: Option<(&str, String)>,
         timeout: Duration,
     ) -> Result<Answer, String> {
-        let mut request =
-            Request::builder().method(method).uri(self.path(path)).header(header::ACCEPT, accept);
-        request = request.header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
-        if !body.is_empty() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
-        within(timeout, self.ask(request, body.into())).await
+        let request = Request::builder()
+            .method(method)
+            .uri(self.path(path))
+            .header(header::ACCEPT, accept)
+            .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        let (request, body) = match body {
+            Some((media, body)) => (request.header(header::CONTENT_TYPE, media), body.into()),
+            None => (request, Bytes::new()),
+        };
+        within(timeout, self.ask(request, body)).await
     }
 
     fn path(&self, path: &str) -> String {

@@ -26,6 +26,7 @@ use super::error::Error;
 use super::past::kubeconfig::Kubeconfig;
 use super::signals::Ends;
 use crate::http::console;
+use crate::server::data_dir::Temporary;
 
 /// The paths, below the server's URL, to which the page may post: questions that change nothing.
 const QUESTIONS: [&str; 4] = [
@@ -64,10 +65,9 @@ pub struct ConsoleArgs {
 
 /// Serves the page until a signal arrives.
 pub async fn run(arguments: ConsoleArgs) -> Result<(), Error> {
-    let kubeconfig = arguments.kubeconfig.or_else(kubeconfig);
-    let kubeconfig =
-        kubeconfig.ok_or_else(|| Error::Usage("give --kubeconfig, or set KUBECONFIG".to_owned()))?;
-    let upstream = Upstream::of_kubeconfig(&kubeconfig).map_err(Error::Refused)?;
+    let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref());
+    let upstream =
+        kubeconfig.and_then(|kubeconfig| Upstream::of_kubeconfig(&kubeconfig)).map_err(Error::Usage)?;
     let mut ends = Ends::catch(Lifetime::UntilSignal).map_err(Error::Signals)?;
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), arguments.port);
     let failed = |error: io::Error| Error::Refused(format!("cannot listen on {address}: {error}"));
@@ -75,9 +75,7 @@ pub async fn run(arguments: ConsoleArgs) -> Result<(), Error> {
     let proxy = Proxy { address: listener.local_addr().map_err(failed)?, path: secret()?, upstream };
     let url = format!("http://{}{}/console/", proxy.address, proxy.path);
     writeln!(io::stdout().lock(), "{url}").map_err(Error::Output)?;
-    if !arguments.no_open {
-        open(&url);
-    }
+    let _opened = if arguments.no_open { None } else { Some(open(&url)?) };
     let routes = Router::new().fallback(answer).with_state(Arc::new(proxy));
     tokio::select! {
         served = axum::serve(listener, routes) => served.map_err(failed),
@@ -93,12 +91,18 @@ fn secret() -> Result<String, Error> {
     Ok(format!("/{}", HEXLOWER.encode(&bytes)))
 }
 
-/// Shows the URL in the desktop's browser, if there is one.
-fn open(url: &str) {
+/// Shows the URL in the desktop's browser, if there is one, by a file that redirects to it and only this user can read:
+/// arguments of programs are for everybody. The file is there until it is dropped.
+fn open(url: &str) -> Result<Temporary, Error> {
+    let directory = Temporary::create().map_err(Error::Server)?;
+    let path = directory.path().join("console.html");
+    let page = format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={url}\">\n");
+    std::fs::write(&path, page).map_err(|source| Error::Assets { path: path.clone(), source })?;
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
     // Whoever has no desktop has the URL.
-    drop(command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn());
+    drop(command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn());
+    Ok(directory)
 }
 
 /// A server of the page at an address of this machine.

@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Look", &["status", "doctor", "healthcheck", "console", "sql", "audit", "auth"]),
     ("Past", &["asof, history, diff, blame, undo"]),
     ("Keep", &["backup, restore, migrate", "import", "export", "certs"]),
-    ("Test", &["test", "envtest-assets"]),
+    ("Test", &["branch", "try", "test", "envtest-assets"]),
     ("More", &["generate"]),
 ];
 
@@ -21,14 +21,12 @@ const TOGETHER: [(&str, &str); 2] = [
 ];
 
 /// The flags of `rowplane serve` that most people need, with their values and their meanings in few words.
-pub(super) const FLAGS: [(&str, &str, &str); 7] = [
+pub(super) const FLAGS: [(&str, &str, &str); 5] = [
     ("data-dir", "DIR", "certificates, kubeconfig, SQLite"),
     ("datastore", "URL", "sqlite:PATH, postgres://…, or memory:"),
     ("bind-address", "IP", "address to listen on (127.0.0.1)"),
     ("secure-port", "PORT", "port to listen on (6443)"),
-    ("tls-san", "HOST", "more names for the serving certificate"),
     ("encryption-provider-config", "FILE", "which objects are stored encrypted"),
-    ("audit-policy-file", "FILE", "which requests are recorded"),
 ];
 
 /// The text for `rowplane -h`, at most 30 lines of 80 columns.

@@ -33,7 +33,14 @@ pub struct StatementArgs {
     statement: Option<String>,
 
     /// The format of rows: table for people, json (an object on a line) or csv for programs
-    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value = "table", hide_possible_values = true)]
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Format,
 
     /// The time of all tables that name none: -15m, yesterday 18:00, 2026-11-22T10:00:00Z, rv-123456
@@ -80,7 +87,9 @@ pub fn run(arguments: StatementArgs, runtime: &Runtime) -> Result<(), Error> {
         return shell::run(&mut asker, arguments.output, runtime);
     }
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| Error::Refused(format!("standard input: {error}")))?;
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Error::Refused(format!("standard input: {error}")))?;
     for statement in statements(&text) {
         runtime.block_on(execute(&asker, statement, arguments.output, &mut io::stdout().lock()))?;
     }
@@ -88,12 +97,7 @@ pub fn run(arguments: StatementArgs, runtime: &Runtime) -> Result<(), Error> {
 }
 
 /// Runs a statement and prints its rows; warnings go to standard error.
-async fn execute(
-    asker: &Asker,
-    statement: &str,
-    format: Format,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+async fn execute(asker: &Asker, statement: &str, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let mut printer = Printer::new(format, out);
     let warnings = asker.ask(statement, |line| printer.line(line)).await?;
     printer.end()?;
@@ -129,16 +133,16 @@ fn end_of_statement(text: &str) -> Option<usize> {
         let next = rest.peek().map(|(_, next)| *next);
         match letter {
             ';' => return Some(at),
-            '\'' | '"' | '`' => drop(rest.by_ref().find(|(_, other)| *other == letter)),
-            '[' => drop(rest.by_ref().find(|(_, other)| *other == ']')),
-            '-' if next == Some('-') => drop(rest.by_ref().find(|(_, other)| *other == '\n')),
+            '\'' | '"' | '`' => _ = rest.by_ref().find(|(_, other)| *other == letter),
+            '[' => _ = rest.by_ref().find(|(_, other)| *other == ']'),
+            '-' if next == Some('-') => _ = rest.by_ref().find(|(_, other)| *other == '\n'),
             '/' if next == Some('*') => {
                 rest.next();
                 let mut before = ' ';
                 let is_end = |(_, other): &(usize, char)| {
                     std::mem::replace(&mut before, *other) == '*' && *other == '/'
                 };
-                drop(rest.by_ref().find(is_end));
+                let _ = rest.by_ref().find(is_end);
             }
             _ => {}
         }

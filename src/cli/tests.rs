@@ -130,7 +130,7 @@ async fn serve_until_failure(
         let kubeconfig = environment.config.https.and_then(|https| https.kubeconfig);
         fail(&environment.runtime.tasks, kubeconfig.unwrap());
         let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
-        Ok(Application { responder: Arc::new(axum::Router::new()), stop })
+        Ok(Application { responder: Arc::new(axum::Router::new()), parent: None, stop })
     };
     let build = Box::new(move |environment| build(environment).boxed());
     let banner = Banner::Print { kubeconfig: None };

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
-use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing};
-use super::sql::Sql;
+use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
 use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::storage_version::gate::Gate;
@@ -25,8 +25,9 @@ pub struct App {
     pub zpages: Zpages,
     /// Whether `/console/` is offered.
     pub has_console: bool,
+    pub branches: Branches,
     pub metrics: Arc<Metrics>,
-    pub sql: Sql,
+    pub statements: Statements,
     pub limits: Limits,
     /// Whether extension servers may not answer with redirects.
     pub rejects_redirects: bool,

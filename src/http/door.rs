@@ -3,7 +3,7 @@
 pub(in crate::http) mod audited;
 pub mod cors;
 pub(in crate::http) mod fair_share;
-mod identity;
+pub mod identity;
 mod permission;
 mod reauthorization;
 mod trace;

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod past_reads;
+mod statements;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::metrics::{InFlight, RequestKind};
 
 pub use self::bodies::{BodyBudget, Room};
 pub use self::past_reads::{PastRead, PastReads};
+pub use self::statements::{SqlConfig, Statements};
 
 /// How many requests may run at the same time, without long-running ones; 0 means no limit.
 ///

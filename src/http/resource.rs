@@ -1,7 +1,7 @@
 //! Requests to resources that were let in: which verb, and the bytes in and out. The verbs themselves are in `api`.
 
 mod act;
-pub(in crate::http) mod action;
+mod action;
 mod computed;
 pub(in crate::http) mod connect;
 mod custom;
@@ -9,8 +9,8 @@ pub(in crate::http) mod forward;
 pub(in crate::http) mod hops;
 mod log;
 mod page;
-mod past;
 pub(in crate::http) mod passing;
+mod past;
 mod read;
 pub(in crate::http) mod stream_end;
 mod traced;
@@ -35,6 +35,7 @@ use self::action::Action;
 use self::stream_end::StreamEnd;
 use super::app::App;
 use super::door::fair_share::Seated;
+use super::door::identity::ActingUser;
 use super::limits::Room;
 use super::past::Past;
 use super::request::body::Reading;
@@ -152,7 +153,7 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    if let Some(error) = past.and_then(|past| past.check(action, path, definition).err()) {
+    if let Some(error) = past.and_then(|past| self::past::check(past, action, path, definition).err()) {
         return Outcome::Answered(response::failure(&error, parts));
     }
     let metrics = app.metrics.request(&labels(action, parts, path, definition, &query));
@@ -331,6 +332,8 @@ impl Context<'_> {
         let name = self.path.name.as_deref().unwrap_or_default();
         Request {
             user: &self.user,
+            impersonator: self.parts.extensions.get::<ActingUser>().map_or("", |user| &*user.0.name),
+            client: self.agent().and_then(|agent| agent.split_ascii_whitespace().next()).unwrap_or_default(),
             verb: self.action.as_verb(),
             target: Target { resource: self.resource, namespace: self.path.namespace_text(), name },
             subresource: self.path.subresource.as_deref().unwrap_or_default(),

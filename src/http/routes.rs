@@ -1,5 +1,7 @@
 //! The routes of the server, behind its [door](super::door).
 
+mod of_past;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::branches;
 use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
@@ -56,6 +59,9 @@ struct Started {
 
 impl Responder for Started {
     fn respond(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Response> {
+        if let Some(branch) = self.app.branches.find(&mut request) {
+            return branch.respond(request);
+        }
         Box::pin(async move {
             past::door::Door::open(&mut request);
             let Self { app, health } = &*self;
@@ -67,7 +73,7 @@ impl Responder for Started {
             }
             let handler = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(door) = past::door::Door::of(parts) {
-                    return Box::pin(past::serve(app, door, info, parts, body)).await;
+                    return Box::pin(of_past::serve(app, door, info, parts, body)).await;
                 }
                 if let Some(service) = app.api.extensions.at(&app.api.cache, parts.uri.path()) {
                     return Box::pin(extension::serve(app, &service, info, parts, body)).await;
@@ -81,6 +87,7 @@ impl Responder for Started {
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
                     Route::Sql => sql::serve(app, parts, body).await,
+                    Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
             };
@@ -139,6 +146,7 @@ enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
     Sql,
+    Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
 }
@@ -147,6 +155,7 @@ impl<'a> Route<'a> {
     fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
+            _ if branches::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),
@@ -211,7 +220,7 @@ async fn document(app: &App, path: Option<&ApiPath>, parts: &Parts) -> Result<Re
 }
 
 /// The answer to a GET or HEAD of a document of a generation.
-pub(super) async fn document_of(
+async fn document_of(
     app: &App,
     served: &Served,
     publication: &Publication,

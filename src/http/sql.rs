@@ -1,10 +1,13 @@
 //! `POST /rowplane/sql`: a SELECT over everything that is stored, at one revision, with the rights of its caller
 //! (docs/spec/time-and-sql.md, section 4).
 //!
-//! A statement runs on a thread of its own, of which there are few ([`Sql`]). Its tables are made of the catalog of
+//! A statement runs on a thread of its own, of which there are few ([`Statements`]). Its tables are made of the served
 //! resources ([`session`]), their rows are the cache's objects ([`objects`]) or rows of the store ([`past`]).
+//!
+//! [`Statements`]: super::limits::Statements
 
 mod answer;
+mod catalog;
 mod cells;
 mod columns;
 mod objects;
@@ -13,10 +16,11 @@ mod request;
 mod rights;
 mod session;
 mod tables;
+mod wanted;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
@@ -25,97 +29,26 @@ use axum::response::Response;
 use futures_util::stream;
 use rowplane_sql::{Catalog, Statement, Watch, run};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::timeout_at;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use self::answer::{Piece, Told, Writer};
+use self::catalog::Tables;
 use self::request::{Form, SqlRequest};
-use self::session::{Limits, Session, Tables};
+use self::session::{Limits, Session};
 use super::app::App;
 use super::door::fair_share::Seated;
 use super::request::body::Reading;
 use super::request::{audit_record, user};
 use super::response;
 use crate::api::error::Error;
-use crate::metrics::SqlMetrics;
 use crate::user::MASTERS;
 
 /// The path of statements.
 pub const PATH: &str = "/rowplane/sql";
 /// The largest request: a statement of 64 KiB, and parameters.
 const MOST_BYTES: usize = 1 << 20;
-/// Statements that may wait for a thread.
-const MOST_WAITING: usize = 16;
 /// Pieces of an answer that wait for their client.
 const PIECES_AHEAD: usize = 2;
-
-/// The settings of SQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqlConfig {
-    pub is_on: bool,
-    /// The longest time of a statement, with that of sending its rows.
-    pub timeout: Duration,
-    /// The most statements at a time.
-    pub concurrent: usize,
-}
-
-impl Default for SqlConfig {
-    fn default() -> Self {
-        Self { is_on: true, timeout: Duration::from_secs(30), concurrent: 2 }
-    }
-}
-
-/// The statements of a server: how many there may be.
-pub struct Sql {
-    config: SqlConfig,
-    threads: Arc<Semaphore>,
-    waiting: AtomicUsize,
-    metrics: SqlMetrics,
-}
-
-impl Sql {
-    pub fn new(config: SqlConfig, metrics: SqlMetrics) -> Self {
-        let threads = Arc::new(Semaphore::new(config.concurrent));
-        Self { config, threads, waiting: AtomicUsize::new(0), metrics }
-    }
-
-    /// Waits for a thread, as long as the statement's time lasts and not too many wait.
-    async fn thread(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Error> {
-        if let Ok(permit) = self.threads.clone().try_acquire_owned() {
-            return Ok(permit);
-        }
-        let _place = Place::take(&self.waiting)?;
-        let waiting = self.threads.clone().acquire_owned();
-        match timeout_at(deadline.into(), waiting).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) => Err(Error::shutting_down()),
-            Err(_) => Err(busy()),
-        }
-    }
-}
-
-/// A statement's place among those that wait.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Result<Self, Error> {
-        let place = Self(waiting);
-        match waiting.fetch_add(1, Ordering::SeqCst) < MOST_WAITING {
-            true => Ok(place),
-            false => Err(busy()),
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn busy() -> Error {
-    Error::TooManyRequests { message: "too many statements run at this time".to_owned(), retry_after: 1 }
-}
 
 /// Answers a statement.
 pub async fn serve(app: &Arc<App>, parts: &Parts, body: Body) -> Response {
@@ -124,7 +57,7 @@ pub async fn serve(app: &Arc<App>, parts: &Parts, body: Body) -> Response {
 }
 
 async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, Error> {
-    if !app.sql.config.is_on {
+    if !app.statements.config.is_on {
         return Ok(response::not_found());
     }
     if parts.method != Method::POST {
@@ -140,8 +73,8 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
     note(parts, &request, &body);
     // Statements have a limit of their own, and their seats are not held while they wait for it.
     seated.into_iter().for_each(Seated::give_back);
-    let deadline = Instant::now() + request.time(app.sql.config.timeout)?;
-    let permit = app.sql.thread(deadline).await?;
+    let deadline = Instant::now() + request.time(app.statements.config.timeout)?;
+    let permit = app.statements.thread(deadline).await?;
     let state = app.api.cache.fresh_for_request().await?;
     let mut served = app.api.served_as_known().await;
     let told_as_of = request.as_of.clone();
@@ -185,7 +118,8 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
 fn note(parts: &Parts, request: &SqlRequest, body: &Bytes) {
     let Some(record) = audit_record(parts) else { return };
     record.annotate("rowplane.dev/sql", request.query.clone());
-    record.requested_text(|| serde_json::from_slice::<serde::de::IgnoredAny>(body).ok().map(|_| body.clone()));
+    record
+        .requested_text(|| serde_json::from_slice::<serde::de::IgnoredAny>(body).ok().map(|_| body.clone()));
 }
 
 /// A statement with all that it needs on its thread.
@@ -218,7 +152,7 @@ impl Work {
         };
         let done = run(&catalog, &statement, &watch, &mut writer);
         let took = began.elapsed();
-        session.app.sql.metrics.ran(took, limits.scanned.load(Ordering::Relaxed));
+        session.app.statements.metrics.ran(took, limits.scanned.load(Ordering::Relaxed));
         writer.end(done, took.as_millis(), &session.warnings());
     }
 }

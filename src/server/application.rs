@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
 
 use self::access::Access;
 use self::opening::Opened;
 use self::work::Work;
+use super::branches::{Origin, Parent};
 use super::commons::Commons;
 use super::config::Config;
 use super::datastore::Datastore;
@@ -29,12 +31,12 @@ use crate::controllers;
 use crate::controllers::bootstrap::cluster_authentication;
 use crate::controllers::servers::kubernetes_service::Advertised;
 use crate::http::app::{App, Limits};
-use crate::http::documents::publications::Publications;
+use crate::http::branches::Branches;
+use crate::http::documents::publications::{Publication, Publications};
 use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
-use crate::http::limits::{BodyBudget, PastReads};
+use crate::http::limits::{BodyBudget, PastReads, Statements};
 use crate::http::routes::responder;
-use crate::http::sql::Sql;
 use crate::http::zpages::Zpages;
 use crate::storage::{Backend, HighWaterMark};
 
@@ -59,6 +61,14 @@ pub async fn build_on(
     Ok(build_with_api(backend, environment).await?.0)
 }
 
+/// The boxed form of [`build_on`].
+pub fn boxed_on(
+    backend: Arc<dyn Backend>,
+    environment: Environment,
+) -> BoxFuture<'static, Result<Application, BuildError>> {
+    build_on(backend, environment).boxed()
+}
+
 /// The line for operators about a store in memory.
 const IN_MEMORY: &str =
     "the state is in memory and is lost when the server ends; --datastore or --data-dir keeps it";
@@ -76,11 +86,15 @@ pub fn build_with_api(
 
 async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment { config, address, server_authority, trust, door, identity, progress, .. } = environment;
-    let Environment { mut health, reloads, runtime, commons, path, proxy_identity, .. } = environment;
+    let Environment { mut health, reloads, runtime, commons, path, proxy_identity, origin, .. } = environment;
     if let Some(identity) = &identity {
         runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
     }
-    let opened = Opened::open(backend, &config, &runtime, &progress).await?;
+    let room = match &origin {
+        Some(origin) => origin.room.clone(),
+        None => Arc::new(Semaphore::new(config.branches.most)),
+    };
+    let opened = Opened::open(backend, &config, &runtime, &progress, origin.as_ref()).await?;
     let (backend, mark, hidden) = (opened.backend.clone(), opened.mark.clone(), opened.hidden);
     // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
     // ends.
@@ -97,7 +111,18 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     service_accounts::publish_key(&config, &api, hidden.token_keys).await?;
     service_accounts::follow_keys(&config, &api, hidden.token_keys, &reloads, &controlling.tasks);
     let advertised = advertised(&config, address);
-    controllers::create_system_objects(&api, &advertised).await?;
+    let publication = match origin {
+        // A fork has what its parent has.
+        Some(Origin { discovered, openapi, publication, .. }) => {
+            api.extensions.discovered.store(discovered);
+            api.extensions.openapi.store(openapi);
+            Some(publication)
+        }
+        None => {
+            controllers::create_system_objects(&api, &advertised).await?;
+            None
+        }
+    };
     health.add_post_start_hook("rbac/bootstrap-roles").finish();
     let server = identity.as_ref().map(|identity| identity.id().to_owned());
     let access = Access { config: &config, door: &door, reloads: &reloads, server: server.as_deref() };
@@ -118,7 +143,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let work = Work { config: &config, api: &api, advertised, controlling: &controlling };
     let (replica, gate) = work.start(&*backend, (trust, identity), &door, &mut health)?;
     controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
-    if let Some(compaction) = config.compaction {
+    if let Some(compaction) = config.compaction.clone() {
         work.compact(&backend, compaction, replica.as_ref());
     }
     add_checks(&mut health, &api);
@@ -130,7 +155,15 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     gate.tried().await;
     let reachable = advertised.address.map(|ip| SocketAddr::new(ip, advertised.port)).or(address);
     let reachable = format!("{}{path}", reachable.unwrap_or(NOWHERE));
-    let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), address);
+    let publications = Publications::new(
+        publication.unwrap_or_else(|| first_publication(&api, address)),
+        address.unwrap_or(NOWHERE).to_string(),
+        runtime.clock.clone(),
+    );
+    let parent = Parent::new(&api, &door, (&config, &commons), room, publications.first().clone());
+    let has_console = config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback()));
+    let shared = (&parent, publications, has_console);
+    let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), shared);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
     let stopping = async move {
         controlling.tasks.stop();
@@ -148,7 +181,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok((Application { responder, stop: Box::pin(stopping) }, shared))
+    Ok((Application { responder, parent: Some(parent), stop: Box::pin(stopping) }, shared))
 }
 
 /// The application that answers requests. `reachable` is the address, and the path, at which Pods find the server.
@@ -157,7 +190,7 @@ fn app(
     gate: Gate,
     (config, door, commons): (&Config, Arc<Door>, &Commons),
     (objects, reachable): (Resources, String),
-    address: Option<SocketAddr>,
+    (parent, publications, has_console): (&Parent, Publications, bool),
 ) -> App {
     let (limits, runtime) = (&config.limits, &api.runtime);
     App {
@@ -170,15 +203,12 @@ fn app(
             objects,
             reachable,
         ),
-        publications: Publications::new(
-            &api.catalog.served(),
-            address.unwrap_or(NOWHERE).to_string(),
-            runtime.clock.clone(),
-        ),
+        publications,
         zpages: Zpages::new(config.flags.clone(), runtime),
-        has_console: config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback())),
+        has_console,
+        branches: Branches::new(Arc::new(parent.clone()), parent.room().clone(), runtime.metrics.branches()),
         metrics: runtime.metrics.clone(),
-        sql: Sql::new(limits.sql, runtime.metrics.sql()),
+        statements: Statements::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {
             request_body: limits.max_request_body_bytes,
             request_time: limits.request_timeout,
@@ -194,6 +224,12 @@ fn app(
         past_reads: PastReads::new(limits.asof_max_concurrent),
         lanes: commons.body_lanes.part(),
     }
+}
+
+/// The documents about the built-in resources.
+fn first_publication(api: &Api, address: Option<SocketAddr>) -> Arc<Publication> {
+    let address = address.unwrap_or(NOWHERE).to_string();
+    Arc::new(Publication::first(&api.resources, &address, &api.runtime.clock))
 }
 
 async fn save_mark(mark: Arc<HighWaterMark>) {

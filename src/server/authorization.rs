@@ -8,11 +8,13 @@ use super::config::Authorization;
 use super::reloads::{Reloads, Unusable};
 use crate::auth::authorization_config::{self, Configured};
 use crate::auth::authorizer::{
-    AlwaysAllow, AlwaysDeny, Authorizer, Member, Mode, Replaceable, WebhookAuthorizer,
+    AlwaysAllow, AlwaysDeny, Answer, Attributes, Authorizer, Decision, Foresight, Member, Mode, Reason,
+    Replaceable, WebhookAuthorizer,
 };
 use crate::auth::node::NodeAuthorizer;
 use crate::auth::rbac::Rbac;
 use crate::egress::Network;
+use crate::http::past::LOOK_BACK;
 use crate::metrics::ReloadedFile;
 use crate::runtime::Runtime;
 
@@ -22,6 +24,22 @@ pub struct Authorizers {
     pub node: NodeAuthorizer,
     pub config: Authorization,
     pub runtime: Runtime,
+}
+
+/// Denies everybody to look back. Without roles only members of `system:masters` may, whom no authorizer is asked about.
+struct NobodyLooksBack;
+
+impl Authorizer for NobodyLooksBack {
+    fn decide<'a>(&'a self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+        Answer::Now(match attributes.is_resource() && attributes.verb == LOOK_BACK {
+            true => Decision::Deny(Reason::Fixed("without RBAC only members of system:masters may")),
+            false => Decision::NoOpinion(Reason::None),
+        })
+    }
+
+    fn foresee(&self, _: &Attributes<'_>) -> Foresight {
+        Foresight::NoOpinion
+    }
 }
 
 /// Authorizers that follow their file.
@@ -71,7 +89,10 @@ impl Authorizers {
     }
 
     fn members(&self, configured: &[Configured]) -> Result<Vec<Member>, String> {
-        configured.iter().map(|one| self.member(one)).collect()
+        let has_roles = configured.iter().any(|one| one.mode == Mode::Rbac);
+        let no_look = Member { authorizer: Arc::new(NobodyLooksBack), name: None, decisions: None };
+        let first = (!has_roles).then_some(Ok(no_look));
+        first.into_iter().chain(configured.iter().map(|one| self.member(one))).collect()
     }
 
     fn member(&self, one: &Configured) -> Result<Member, String> {

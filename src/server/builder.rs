@@ -15,6 +15,7 @@ use super::environment::{Application, Build, Environment};
 use super::error::{BuildError, Error};
 use super::membership::Membership;
 use super::network::KUBECONFIG;
+use super::start::At;
 use super::{Server, application, start};
 use crate::random::Random;
 use crate::runtime::Runtime;
@@ -130,7 +131,7 @@ impl Builder {
         F: Future<Output = Result<Application, BuildError>> + Send + 'static,
     {
         let build: Build = Box::new(move |environment| build(environment).boxed());
-        start::start(self.config, self.runtime, None, build).boxed()
+        start::start(self.config, self.runtime, At::Own, build).boxed()
     }
 
     /// Starts the server as a member of a process.
@@ -142,6 +143,6 @@ impl Builder {
         let mut runtime = self.runtime;
         membership.name_runtime(&mut runtime);
         let span = membership.span().clone();
-        start::start(self.config, runtime, Some(membership), build).instrument(span).boxed()
+        start::start(self.config, runtime, At::Process(membership), build).instrument(span).boxed()
     }
 }

@@ -30,13 +30,12 @@ use crate::egress;
 use crate::encryption;
 use crate::http::console::Console;
 use crate::http::door::cors::Cors;
-use crate::http::limits::InFlightLimits;
-use crate::http::sql::SqlConfig;
+use crate::http::limits::{InFlightLimits, SqlConfig};
 use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
-use crate::storage::{Compaction, MAX_OBJECT_BYTES};
+use crate::storage::{Compaction, MAX_OBJECT_BYTES, RecordWriters};
 use crate::traces;
 
 /// The settings of a server. The defaults are those of an embedded server: requests come only in process, and nothing
@@ -83,8 +82,11 @@ pub struct Config {
     pub kubelets: kubelets::Config,
     pub aggregation: Aggregation,
     pub console: Console,
+    pub branches: BranchLimits,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
+    /// What the history tells of those who write.
+    pub record_writers: RecordWriters,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
     pub shutdown_delay: Duration,
     /// How long requests may take to finish afterwards.
@@ -133,7 +135,9 @@ impl Default for Config {
             kubelets: kubelets::Config::default(),
             aggregation: Aggregation::default(),
             console: Console::default(),
-            compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
+            branches: BranchLimits::default(),
+            compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
+            record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
             identity: None,
@@ -336,6 +340,21 @@ impl Default for CertificateControllers {
         let longest = Duration::from_secs(8760 * 3600);
         let authorities = BTreeMap::new();
         Self { approving: false, signing: false, cleaning: false, authority: None, authorities, longest }
+    }
+}
+
+/// Limits of branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchLimits {
+    /// The number of branches, those of branches included.
+    pub most: usize,
+    /// The bytes of values that one branch holds beyond what it was made from.
+    pub most_bytes: u64,
+}
+
+impl Default for BranchLimits {
+    fn default() -> Self {
+        Self { most: 100, most_bytes: 64 << 20 }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+use super::branches::{Origin, Parent};
 use super::commons::Commons;
 use super::config::Config;
 use super::error::BuildError;
@@ -25,6 +26,8 @@ pub type Build = Box<dyn FnOnce(Environment) -> BoxFuture<'static, Result<Applic
 /// The environment that start-up provides to the application.
 pub struct Environment {
     pub config: Config,
+    /// `None` for a server that is no fork.
+    pub origin: Option<Origin>,
     /// The bound address; `None` for a server without a port.
     pub address: Option<SocketAddr>,
     /// The path below which clients find the server; empty if that is the root.
@@ -52,6 +55,8 @@ pub struct Environment {
 /// The application that is ready to serve.
 pub struct Application {
     pub responder: Arc<dyn Responder>,
+    /// The running server as a parent of forks; `None` if it cannot be forked.
+    pub parent: Option<Parent>,
     /// Ends background tasks and closes the store. Called once no request is running any more.
     pub stop: BoxFuture<'static, ()>,
 }

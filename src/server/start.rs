@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
 use super::authentication::settings;
+use super::branches::Origin;
 use super::commons::Commons;
 use super::config::{Config, Registration};
 use super::definitions::Definition;
@@ -41,20 +42,43 @@ use crate::runtime::Runtime;
 use crate::tasks::Tasks;
 use crate::traces::Tracer;
 
+/// The way by which clients find a server.
+pub(super) enum At {
+    /// A listener of its own, or none.
+    Own,
+    /// The listener of its process.
+    Process(Membership),
+    /// The server that it is a fork of.
+    Fork(Box<Origin>),
+}
+
+impl At {
+    fn split(self) -> (Option<Membership>, Option<Origin>) {
+        match self {
+            Self::Own => (None, None),
+            Self::Process(membership) => (Some(membership), None),
+            Self::Fork(origin) => (None, Some(*origin)),
+        }
+    }
+}
+
 /// Starts a server, behind a listener of its own or as a member of a process. Returns once requests are answered and the
 /// kubeconfig is written.
-pub(super) async fn start(
-    config: Config,
-    runtime: Runtime,
-    mut membership: Option<Membership>,
-    build: Build,
-) -> Result<Server, Error> {
+pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build) -> Result<Server, Error> {
+    let (mut membership, origin) = at.split();
     let definitions = definitions::read(&config.crds)?;
     let runtime = configured(runtime, &config)?;
-    let ending = Ending::new(config.shutdown_grace);
+    let mut ending = Ending::new(config.shutdown_grace);
+    if let Some(origin) = &origin {
+        ending.draining = origin.draining.child_token();
+    }
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     prepare_data_dir(&config)?;
-    let commons = membership.as_ref().map_or_else(Commons::default, |member| member.commons().clone());
+    let commons = match (&membership, &origin) {
+        (Some(member), _) => member.commons().clone(),
+        (None, Some(origin)) => origin.commons.clone(),
+        (None, None) => Commons::default(),
+    };
     let network = match &membership {
         Some(member) => {
             let vouching =
@@ -66,7 +90,13 @@ pub(super) async fn start(
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
     let place = (network.as_ref(), membership.as_ref());
-    let door = door(&config, place, (identity.as_ref(), audit.clone()), &ending.draining, &runtime);
+    let mut door = door(&config, place, (identity.as_ref(), audit.clone()), &ending.draining, &runtime);
+    if let Some(origin) = &origin {
+        door.authenticator = origin.authenticator.clone();
+        door.client_trust = origin.client_trust.clone();
+        door.cluster = origin.cluster.clone();
+        door.listener_shutdown = Some(ending.draining.clone());
+    }
     let (revocations, door) = (door.revocations.clone(), Arc::new(door));
     let startup = Startup::default();
     let own = network.as_ref().and_then(Network::own_certificate);
@@ -81,12 +111,16 @@ pub(super) async fn start(
     runtime.metrics.know_features(switched(&config));
     let reloads = Reloads::default();
     let environment = Environment {
+        server_authority: match &origin {
+            Some(origin) => origin.server_authority.clone(),
+            None => network.as_ref().map(|network| network.server_authority.clone()),
+        },
         reloads: reloads.clone(),
         config: config.clone(),
+        origin,
         address,
         path: membership.as_ref().map(|member| member.place().path().to_owned()).unwrap_or_default(),
         trust: network.as_ref().map(|network| network.trust.clone()).unwrap_or_default(),
-        server_authority: network.as_ref().map(|network| network.server_authority.clone()),
         proxy_identity: network.as_ref().map(Network::proxy_identity).unwrap_or_default(),
         door,
         identity,
@@ -118,7 +152,18 @@ pub(super) async fn start(
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    Ok(Server { listening, routes, under_way, metrics: runtime.metrics, audit, reloads, running, membership })
+    let parent = application.parent;
+    Ok(Server {
+        parent,
+        listening,
+        routes,
+        under_way,
+        metrics: runtime.metrics,
+        audit,
+        reloads,
+        running,
+        membership,
+    })
 }
 
 /// The runtime with its ways to networks, and what its metrics may show.

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::support::server::{CONFIGMAPS, Setup, deployment, rv};
 
 on_every_store! {
-    time_31_who_has_changed_what,
-    time_32_changes_of_nothing,
-    time_33_impersonation,
-    time_34_pages,
+    time_and_sql_31_who_has_changed_what,
+    time_and_sql_32_changes_of_nothing,
+    time_and_sql_33_impersonation,
+    time_and_sql_34_pages,
     changes_of_a_namespace,
 }
 
@@ -23,7 +23,7 @@ fn all<'a>(history: &'a Value, member: &str) -> Vec<&'a Value> {
     items(history).iter().map(|entry| &entry[member]).collect()
 }
 
-async fn time_31_who_has_changed_what(setup: Setup) {
+async fn time_and_sql_31_who_has_changed_what(setup: Setup) {
     let tokens = "root-token,root,u-2,\"system:masters\"\nanna-token,anna,u-3,\"system:masters\"\n";
     std::fs::write(setup.file("tokens.csv"), tokens).expect("write");
     let server = setup.start().await;
@@ -65,7 +65,7 @@ async fn time_31_who_has_changed_what(setup: Setup) {
     assert_eq!(root.get(format!("/history{DEPLOYMENTS}/none")).await.status, 404);
 }
 
-async fn time_32_changes_of_nothing(setup: Setup) {
+async fn time_and_sql_32_changes_of_nothing(setup: Setup) {
     let server = setup.start().await;
     server.create("a", json!({"n": "1"})).await;
     let before = server.revision().await;
@@ -73,7 +73,8 @@ async fn time_32_changes_of_nothing(setup: Setup) {
     assert_eq!(server.revision().await, before);
     // The same value from another manager changes who owns it.
     let path = format!("{CONFIGMAPS}/a?fieldManager=other&force=true");
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
     let body = serde_json::to_vec(&object).expect("JSON");
     server.request(http::Method::PATCH, path).body("application/apply-patch+yaml", body).await.ok();
     let history = server.get(format!("/history{CONFIGMAPS}/a")).await.ok();
@@ -82,7 +83,7 @@ async fn time_32_changes_of_nothing(setup: Setup) {
     assert_eq!((&touched["changed"], &touched["manager"]), (&json!([]), &json!("other")));
 }
 
-async fn time_33_impersonation(setup: Setup) {
+async fn time_and_sql_33_impersonation(setup: Setup) {
     let server = setup.start().await;
     let body = json!({"metadata": {"name": "a"}});
     let request = server.post(CONFIGMAPS, &body).header("impersonate-user", "clara");
@@ -92,7 +93,7 @@ async fn time_33_impersonation(setup: Setup) {
     assert_eq!((&entry["user"], &entry["impersonator"]), (&json!("clara"), &json!("kubernetes-admin")));
 }
 
-async fn time_34_pages(setup: Setup) {
+async fn time_and_sql_34_pages(setup: Setup) {
     let server = setup.start().await;
     let first = rv(&server.create("a", json!({"n": "0"})).await);
     for n in 1..7 {

@@ -7,18 +7,18 @@ use crate::support::client::{Answer, Client};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, names, rv, token};
 
 on_every_store! {
-    time_01_the_state_between_two_writes,
-    time_02_forms_of_a_revision,
-    time_03_what_is_no_time,
-    time_08_reads_equal_those_of_then,
-    time_09_pages_belong_to_their_door,
-    time_11_a_watch_of_a_state_falls_silent,
-    time_12_a_watch_of_the_changes_before,
-    time_13_nothing_changes,
-    time_14_reviews,
-    time_15_custom_resources_by_their_definition_then,
-    time_16_the_version,
-    time_17_rights,
+    time_and_sql_01_the_state_between_two_writes,
+    time_and_sql_02_forms_of_a_revision,
+    time_and_sql_03_what_is_no_time,
+    time_and_sql_08_reads_equal_those_of_then,
+    time_and_sql_09_pages_belong_to_their_door,
+    time_and_sql_11_a_watch_of_a_state_falls_silent,
+    time_and_sql_12_a_watch_of_the_changes_before,
+    time_and_sql_13_nothing_changes,
+    time_and_sql_14_reviews,
+    time_and_sql_15_custom_resources_by_their_definition_then,
+    time_and_sql_16_the_version,
+    time_and_sql_17_rights,
 }
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -49,7 +49,7 @@ async fn a_time(server: &TestServer) -> String {
     jiff::Timestamp::from_millisecond(at).expect("a time").to_string()
 }
 
-async fn time_01_the_state_between_two_writes(setup: Setup) {
+async fn time_and_sql_01_the_state_between_two_writes(setup: Setup) {
     let server = setup.start().await;
     let a = rv(&server.create("a", json!({})).await);
     let then = a_time(&server).await;
@@ -69,12 +69,14 @@ async fn time_01_the_state_between_two_writes(setup: Setup) {
     }
     let future = server.get(format!("/asof/2999-01-01T00:00:00Z{CONFIGMAPS}")).await.failure();
     assert_eq!(future["code"], 400, "{future}");
-    assert!(future["message"].as_str().expect("a message").contains("in the future; the clock of the store says"));
+    assert!(
+        future["message"].as_str().expect("a message").contains("in the future; the clock of the store says")
+    );
     let before = server.get(format!("/asof/19991231T235959Z{CONFIGMAPS}")).await.failure();
     assert_eq!((&before["code"], &before["reason"]), (&json!(410), &json!("Expired")));
 }
 
-async fn time_02_forms_of_a_revision(setup: Setup) {
+async fn time_and_sql_02_forms_of_a_revision(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let by_path = server.get(door(then, CONFIGMAPS)).await;
@@ -86,12 +88,14 @@ async fn time_02_forms_of_a_revision(setup: Setup) {
     let both = server.get(door(then, CONFIGMAPS)).header("rowplane-as-of", &format!("rv-{then}")).await;
     assert_eq!(both.text(), by_path.text());
     let differ = server.get(door(then, CONFIGMAPS)).header("rowplane-as-of", "rv-1").await;
-    differ.bad_request(&format!("the path asks for revision {then}, and the header rowplane-as-of for revision 1"));
+    differ.bad_request(&format!(
+        "the path asks for revision {then}, and the header rowplane-as-of for revision 1"
+    ));
     assert_eq!(server.get(CONFIGMAPS).await.header("rowplane-as-of"), None);
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
 }
 
-async fn time_03_what_is_no_time(setup: Setup) {
+async fn time_and_sql_03_what_is_no_time(setup: Setup) {
     let server = setup.start().await;
     for when in ["-15m", "10:00", "2026-11-22T10:00:00", "2026-11-22T10:00:00.1234567890Z", "17"] {
         let refused = server.get(format!("/asof/{when}{CONFIGMAPS}")).await.failure();
@@ -106,7 +110,7 @@ async fn time_03_what_is_no_time(setup: Setup) {
     }
 }
 
-async fn time_08_reads_equal_those_of_then(setup: Setup) {
+async fn time_and_sql_08_reads_equal_those_of_then(setup: Setup) {
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let server = setup.start().await;
@@ -124,7 +128,10 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
         (format!("{DEPLOYMENTS}?fieldSelector=metadata.name%3Ddb"), "application/vnd.kubernetes.protobuf"),
         (DEPLOYMENTS.to_owned(), TABLE),
         (DEPLOYMENTS.to_owned(), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
-        (format!("{DEPLOYMENTS}?limit=1"), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+        (
+            format!("{DEPLOYMENTS}?limit=1"),
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        ),
     ];
     let mut then = Vec::new();
     for (path, accept) in &paths {
@@ -135,7 +142,11 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
     server.delete(format!("{DEPLOYMENTS}/db")).await.ok();
     for ((path, accept), then) in paths.iter().zip(&then) {
         let now = server.get(door(at, path)).accept(accept).await;
-        assert_eq!((now.status, now.header("content-type")), (then.status, then.header("content-type")), "{path}");
+        assert_eq!(
+            (now.status, now.header("content-type")),
+            (then.status, then.header("content-type")),
+            "{path}"
+        );
         let (mut now, mut then) = (now.body.clone(), then.body.clone());
         if path.contains("limit") {
             // The token is the door's.
@@ -155,12 +166,17 @@ async fn time_08_reads_equal_those_of_then(setup: Setup) {
     let gzipped = server.get(door(at, DEPLOYMENTS)).header("accept-encoding", "gzip").await;
     assert_eq!(gzipped.status, 200);
     let gone = server.get(door(at, &format!("{DEPLOYMENTS}/none"))).await;
-    gone.fails(404, "NotFound", "deployments.apps \"none\" not found", json!({"name": "none", "group": "apps", "kind": "deployments"}));
+    gone.fails(
+        404,
+        "NotFound",
+        "deployments.apps \"none\" not found",
+        json!({"name": "none", "group": "apps", "kind": "deployments"}),
+    );
     let later = server.get(door(at, &format!("{DEPLOYMENTS}?resourceVersion={}", at + 1))).await.failure();
     assert_eq!((&later["code"], &later["reason"]), (&json!(504), &json!("Timeout")));
 }
 
-async fn time_09_pages_belong_to_their_door(setup: Setup) {
+async fn time_and_sql_09_pages_belong_to_their_door(setup: Setup) {
     let server = setup.start().await;
     for name in ["a", "b", "c"] {
         server.create(name, json!({})).await;
@@ -182,7 +198,7 @@ async fn time_09_pages_belong_to_their_door(setup: Setup) {
     server.get(door(then, &rest)).await.bad_request(mismatch);
 }
 
-async fn time_11_a_watch_of_a_state_falls_silent(setup: Setup) {
+async fn time_and_sql_11_a_watch_of_a_state_falls_silent(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -204,7 +220,7 @@ async fn time_11_a_watch_of_a_state_falls_silent(setup: Setup) {
     watch.expect_end().await;
 }
 
-async fn time_12_a_watch_of_the_changes_before(setup: Setup) {
+async fn time_and_sql_12_a_watch_of_the_changes_before(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
     server.two_then_others().await;
@@ -213,13 +229,14 @@ async fn time_12_a_watch_of_the_changes_before(setup: Setup) {
     let query = format!("{CONFIGMAPS}?watch=1&resourceVersion={start}&timeoutSeconds=1");
     let events = server.watch(door(then, &query)).await.rest().await;
     let told: Vec<_> = events.iter().map(|e| (&e["type"], &e["object"]["metadata"]["name"])).collect();
-    let expected = json!([["ADDED", "a"], ["ADDED", "b"], ["MODIFIED", "a"], ["DELETED", "b"], ["ADDED", "c"]]);
+    let expected =
+        json!([["ADDED", "a"], ["ADDED", "b"], ["MODIFIED", "a"], ["DELETED", "b"], ["ADDED", "c"]]);
     assert_eq!(json!(told), expected);
     let query = format!("{CONFIGMAPS}?watch=1&resourceVersion={then}&timeoutSeconds=1");
     assert_eq!(server.watch(door(then, &query)).await.rest().await, Vec::<Value>::new());
 }
 
-async fn time_13_nothing_changes(setup: Setup) {
+async fn time_and_sql_13_nothing_changes(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let now = server.revision().await;
@@ -227,10 +244,16 @@ async fn time_13_nothing_changes(setup: Setup) {
     let body = json!({"metadata": {"name": "a"}});
     let refused = |answer: Answer, name: &str| {
         let refused = answer.failure();
-        let subject = if name.is_empty() { "configmaps".to_owned() } else { format!("configmaps \"{name}\"") };
+        let subject =
+            if name.is_empty() { "configmaps".to_owned() } else { format!("configmaps \"{name}\"") };
         assert_eq!(
             (&refused["code"], refused["message"].as_str().expect("a message")),
-            (&json!(403), &*format!("{subject} is forbidden: this is the cluster as of revision {then}, which cannot be changed"))
+            (
+                &json!(403),
+                &*format!(
+                    "{subject} is forbidden: this is the cluster as of revision {then}, which cannot be changed"
+                )
+            )
         );
     };
     for query in ["", "?dryRun=All"] {
@@ -248,7 +271,7 @@ async fn time_13_nothing_changes(setup: Setup) {
     assert_eq!(server.revision().await, now);
 }
 
-async fn time_14_reviews(setup: Setup) {
+async fn time_and_sql_14_reviews(setup: Setup) {
     let server = setup.start().await;
     let then = server.revision().await;
     let review = async |client: &Client, verb: &str| {
@@ -265,7 +288,7 @@ async fn time_14_reviews(setup: Setup) {
     assert_eq!(token.status, 403);
 }
 
-async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
+async fn time_and_sql_15_custom_resources_by_their_definition_then(setup: Setup) {
     const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const WIDGETS: &str = "/apis/example.com/v1/namespaces/t/widgets";
     let server = setup.start().await;
@@ -284,7 +307,8 @@ async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
         },
     });
     server.post(DEFINITIONS, &definition).await.expect(201);
-    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 3});
+    let widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 3});
     server.post(WIDGETS, &widget).await.expect(201);
     let then = server.revision().await;
     server.delete(format!("{DEFINITIONS}/widgets.example.com")).await.ok();
@@ -300,17 +324,20 @@ async fn time_15_custom_resources_by_their_definition_then(setup: Setup) {
     assert_eq!(table["columnDefinitions"][1]["name"], "Size");
     assert_eq!(table["rows"][0]["cells"], json!(["w", 3]));
     assert_eq!(server.get(door(then, &format!("{WIDGETS}/w"))).await.ok()["size"], 3);
-    assert_eq!(server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object(), true);
+    assert_eq!(
+        server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object(),
+        true
+    );
 }
 
-async fn time_16_the_version(setup: Setup) {
+async fn time_and_sql_16_the_version(setup: Setup) {
     let server = setup.start().await;
     let then = server.revision().await;
     let version = server.get(door(then, "/version")).await.ok();
     assert_eq!(version["gitVersion"], format!("v1.37.0+asof.rv-{then}"));
 }
 
-async fn time_17_rights(setup: Setup) {
+async fn time_and_sql_17_rights(setup: Setup) {
     let server = setup.start().await;
     let then = server.two_then_others().await;
     let alice = server.token("alice-token");
@@ -329,8 +356,10 @@ async fn time_17_rights(setup: Setup) {
         (&refused["code"], refused["message"].as_str()),
         (
             &json!(403),
-            Some("configmaps is forbidden: User \"alice\" cannot asof resource \"configmaps\" in API group \"\" in \
-                  the namespace \"t\"")
+            Some(
+                "configmaps is forbidden: User \"alice\" cannot asof resource \"configmaps\" in API group \"\" in \
+                  the namespace \"t\""
+            )
         )
     );
     grant("historian", &["asof"]).await;

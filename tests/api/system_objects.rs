@@ -58,7 +58,7 @@ const LISTS: [(&str, usize); 13] = [
     ("/api/v1/services", 1),
     (NETWORKS, 1),
     (ADDRESSES, 1),
-    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", 74),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles", 75),
     ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", 55),
     ("/apis/rbac.authorization.k8s.io/v1/roles", 7),
     ("/apis/rbac.authorization.k8s.io/v1/rolebindings", 7),

@@ -1,6 +1,8 @@
 //! The program as an operator sees it: its output, its refusals, and how it ends.
 
+mod branch;
 mod certs;
+mod console;
 mod doctor;
 mod etcd;
 mod first_errors;
@@ -10,6 +12,7 @@ mod kube_apiserver;
 mod output;
 mod pki;
 mod serve;
+mod sql;
 mod test_command;
 mod up;
 

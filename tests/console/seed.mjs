@@ -15,7 +15,9 @@ const apps = [
   ['payments', 'gateway', 1, 'registry.example/pay/gateway:3.3'], ['monitoring', 'prometheus', 1, 'quay.io/prometheus/prometheus:v3.8.0'],
 ];
 
-export async function seed(client) {
+/// `pause` are milliseconds between steps, so that a picture has times to show.
+export async function seed(client, pause = 0) {
+  const rest = () => new Promise(resolve => setTimeout(resolve, pause));
   for (const user of ['ci-bot', 'anna', 'omar', ...['deployment-controller', 'replicaset-controller', 'node-controller'].map(name => `system:serviceaccount:kube-system:${name}`), ...['n1', 'n2', 'n3'].map(node => `system:node:${node}`)]) {
     await client.ok('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
       metadata: { name: `seed-${user.replaceAll(':', '-')}` }, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
@@ -29,13 +31,20 @@ export async function seed(client) {
     await client.ok('POST', '/api/v1/nodes', { metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': `zone-${index % 2 ? 'b' : 'a'}`, 'node.kubernetes.io/instance-type': 'm7.large' } } }, controller('node-controller'));
     await client.ok('PATCH', `/api/v1/nodes/${name}/status`, { status: { capacity: { cpu: '4', memory: '16Gi', pods: '110' }, conditions: [{ type: 'Ready', status: index === 2 ? 'Unknown' : 'True', reason: index === 2 ? 'NodeStatusUnknown' : 'KubeletReady' }], nodeInfo: { kubeletVersion: 'v1.37.2', architecture: 'amd64', bootID: '', containerRuntimeVersion: 'containerd://2.2.0', kernelVersion: '6.18.3', kubeProxyVersion: '', machineID: '', operatingSystem: 'linux', osImage: 'Debian GNU/Linux 13', systemUUID: '' } } }, { ...strategic, ...kubelet(name), ...strategic });
   }
-  for (const app of apps) await deploy(client, ...app);
+  for (const app of apps) {
+    await rest();
+    await deploy(client, ...app);
+  }
+  await rest();
   await client.ok('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'web-settings' }, data: { 'settings.yaml': 'currency: EUR\nfeatures:\n  search: true\n  wishlist: false\n', LOG_LEVEL: 'info' } }, ci);
   await client.ok('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'old-banner' }, data: { text: 'Winter sale' } }, omar);
   await client.ok('POST', '/api/v1/namespaces/payments/secrets', { metadata: { name: 'ledger-db' }, type: 'Opaque', stringData: { username: 'ledger', password: 'not-a-real-one' } }, ci);
   await client.ok('PATCH', '/api/v1/namespaces/shop/configmaps/web-settings', { data: { LOG_LEVEL: 'debug', 'settings.yaml': 'currency: EUR\nfeatures:\n  search: true\n  wishlist: true\n' } }, { ...merge, ...anna, type: merge.type });
+  await rest();
   await client.ok('PATCH', '/apis/apps/v1/namespaces/shop/deployments/cart', { spec: { replicas: 3 } }, { ...anna, type: merge.type });
+  await rest();
   await breakWeb(client);
+  await rest();
   await client.ok('DELETE', '/api/v1/namespaces/shop/configmaps/old-banner', undefined, omar);
 }
 

@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::client::PATIENCE;
 use crate::support::database::Database;
-use crate::support::object::{committed, create, feed, pass, resource, update};
+use crate::support::object::{committed, create, feed, give_up, pass, resource, update};
 use crate::support::postgres::{self, Schema};
 use crate::support::proxy::{Direction, Flow, Proxy};
 
@@ -188,7 +188,7 @@ async fn an_answer_that_is_lost_is_asked_for() {
         assert!(!write.is_finished());
     }
     pass(&*pair.near, create(&pair.key("c"), 1)).await;
-    pair.near.compact(Revision(u64::MAX >> 1)).await.expect("compact");
+    give_up(&*pair.near, Revision(u64::MAX >> 1)).await;
     pair.near.sweep(1000).await.expect("sweep");
     pair.proxy.cut();
     pair.proxy.set_flow(Direction::Down, Flow::Open);

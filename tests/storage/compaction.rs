@@ -7,7 +7,7 @@ use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Clock, Compaction, Error, Key, Mutation, Outcome, Scan, compact_regularly};
 
 use crate::support::database::{Database, Table};
-use crate::support::object::{create, delete, feed, list, names, pass, resource, update};
+use crate::support::object::{create, delete, feed, give_up, list, names, pass, resource, update};
 
 pub async fn history_ends_at_the_compacted_revision(database: &Database) {
     let backend = database.open().await;
@@ -25,7 +25,7 @@ pub async fn history_ends_at_the_compacted_revision(database: &Database) {
     }
     let changes_before = feed(&*backend, third, None, 100).await.len();
 
-    let clock = backend.compact(third).await.expect("compact");
+    let clock = give_up(&*backend, third).await;
     assert_eq!(clock, Clock { revision: fourth, compacted: third });
     for swept in [false, true] {
         if swept {
@@ -65,7 +65,7 @@ pub async fn removes_what_is_dead_and_nothing_else(database: &Database) {
     let end = backend.clock().await.expect("clock").revision;
     let live = list(&*backend, &Scan::all(resource), end).await.expect("list");
     assert_eq!(live.len(), 8);
-    backend.compact(end).await.expect("compact");
+    give_up(&*backend, end).await;
     assert!(database.rows(Table::Objects).await > 8, "rows go with the sweep");
     let mut slices = Vec::new();
     loop {
@@ -85,7 +85,7 @@ pub async fn removes_what_is_dead_and_nothing_else(database: &Database) {
         pass(&*backend, delete(&Key::new(resource, "ns", &name), Revision(version))).await;
     }
     let end = backend.clock().await.expect("clock").revision;
-    backend.compact(end).await.expect("compact");
+    give_up(&*backend, end).await;
     assert_eq!(backend.sweep(100).await.expect("sweep").changes, 8);
     assert_eq!(database.rows(Table::Objects).await, 0);
 }
@@ -99,10 +99,10 @@ pub async fn never_goes_back_or_ahead_of_the_clock(database: &Database) {
     let end = backend.clock().await.expect("clock").revision;
     let at = Revision(end.0 - 2);
     let clock = Clock { revision: end, compacted: at };
-    assert_eq!(backend.compact(at).await.expect("compact"), clock);
-    assert_eq!(backend.compact(Revision(end.0 - 4)).await.expect("compact"), clock);
-    assert_eq!(backend.compact(Revision(0)).await.expect("compact"), clock);
-    let ahead = backend.compact(Revision(end.0 + 100)).await.expect("compact");
+    assert_eq!(give_up(&*backend, at).await, clock);
+    assert_eq!(give_up(&*backend, Revision(end.0 - 4)).await, clock);
+    assert_eq!(give_up(&*backend, Revision(0)).await, clock);
+    let ahead = give_up(&*backend, Revision(end.0 + 100)).await;
     assert_eq!(ahead, Clock { revision: end, compacted: end });
     assert_eq!(backend.sweep(100).await.expect("sweep").changes, 5);
     assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), 5);
@@ -115,12 +115,12 @@ pub async fn sweeps_while_writes_go_on(database: &Database) {
     let writer = tokio::spawn(churn(backend.clone(), resource));
     while !writer.is_finished() {
         let clock = backend.clock().await.expect("clock");
-        backend.compact(clock.revision).await.expect("compact");
+        give_up(&*backend, clock.revision).await;
         while backend.sweep(20).await.expect("sweep").changes == 20 {}
         backend.reclaim().await.expect("reclaim");
     }
     let live = writer.await.expect("the writer");
-    let end = backend.compact(Revision(u64::MAX >> 1)).await.expect("compact").revision;
+    let end = give_up(&*backend, Revision(u64::MAX >> 1)).await.revision;
     while backend.sweep(20).await.expect("sweep").changes == 20 {}
     assert_eq!(names(&*backend, &Scan::all(resource), end).await, live);
     assert_eq!(database.rows(Table::Objects).await, live.len() as i64);
@@ -150,7 +150,11 @@ pub async fn runs_by_itself(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
     let key = Key::new(resource, "ns", "a");
-    let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
+    let config = Compaction {
+        interval: Duration::from_millis(50),
+        history: Duration::from_millis(50),
+        retention: None,
+    };
     let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
     let mut version = pass(&*backend, create(&key, 0)).await;
     let first = version;
@@ -185,7 +189,11 @@ async fn a_long_backlog_is_removed_without_waiting_for_the_disk() {
             (0..250).map(|n| create(&Key::new(resource, "ns", &format!("{batch}-{n}")), 1)).collect();
         backend.commit(&batch, Revision(0)).await.expect("commit");
     }
-    let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
+    let config = Compaction {
+        interval: Duration::from_millis(50),
+        history: Duration::from_millis(50),
+        retention: None,
+    };
     let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
     while backend.oldest_change().await.expect("readable").is_some() {}
     compactor.abort();

@@ -1,14 +1,24 @@
 //! The past: times of commits, their writers, and states before the newest one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
 use futures_util::TryStreamExt as _;
+use rowplane::metrics::Metrics;
 use rowplane::revision::Revision;
+use rowplane::scheduling::Scheduling;
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::memory::Memory;
+use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{
-    Author, Backend, ChangeFilter, ChangeKind, Error, Key, Moment, Mutation, PastError, Precision, Row, Scan,
-    Writer,
+    Author, Backend, ChangeFilter, ChangeKind, Compaction, Error, Key, Moment, Mutation, PastError,
+    Precision, Retention, Row, Scan, Writer, compact_regularly,
 };
+use rowplane::wall_clock::WallClock;
 
 use crate::support::database::Database;
-use crate::support::object::{create, delete, pass, resource, update};
+use crate::support::object::{create, delete, give_up, pass, resource, update};
 
 /// Waits until the clock of the store shows a later millisecond, and returns it.
 async fn later(backend: &dyn Backend) -> i64 {
@@ -147,4 +157,162 @@ pub async fn versions_and_changes_have_their_writers(database: &Database) {
     assert_eq!(between(&of_resource, None, second, 10).await, everything[..2]);
     let changes = backend.changes_between(&all, None, start, 10).await.expect("changes");
     assert!(changes.iter().all(|change| !change.uid.is_empty() && change.resource == resource));
+}
+
+/// A clock that a test sets.
+fn set_clock() -> (WallClock, Arc<AtomicI64>) {
+    let ahead = Arc::new(AtomicI64::new(0));
+    let set = ahead.clone();
+    let real = WallClock::default();
+    let now = move || {
+        let ms = real.millis() + set.load(Ordering::Acquire);
+        UNIX_EPOCH + Duration::from_millis(ms as u64)
+    };
+    (WallClock::new(now), ahead)
+}
+
+/// A store whose commits are stamped by this clock; `None` for PostgreSQL, whose own clock stamps them.
+async fn open_with(database: &Database, clock: WallClock) -> Option<Arc<dyn Backend>> {
+    match database {
+        Database::Sqlite(_) => {
+            let store = Sqlite::open_beside(&database.file(), Scheduling::default(), clock).await;
+            Some(Arc::new(store.expect("open")))
+        }
+        Database::Memory(_) => Some(Arc::new(Memory::new(clock))),
+        Database::Postgres(_) => None,
+    }
+}
+
+fn compacts_often(retention: Retention) -> Compaction {
+    let often = Duration::from_millis(50);
+    Compaction { interval: often, history: often, retention: Some(retention) }
+}
+
+/// Assertion 5 of `docs/spec/time-and-sql.md`: a clock that is set back an hour.
+pub async fn stamps_stand_still_while_the_clock_is_back(database: &Database) {
+    let (clock, ahead) = set_clock();
+    let Some(backend) = open_with(database, clock).await else { return };
+    let resource = resource(&*backend, "things").await;
+    let key = Key::new(resource, "ns", "a");
+    let first = pass(&*backend, create(&key, 1)).await;
+    let before = newest(&*backend).await;
+    ahead.store(-3_600_000, Ordering::Release);
+    let second = pass(&*backend, update(&key, first, 2)).await;
+    assert_eq!(newest(&*backend).await, Moment { revision: second, committed_ms: before.committed_ms });
+    assert_eq!(backend.row_past(&key, first).await.expect("read").expect("a row").revision, first);
+    let past = backend.moment_at(before.committed_ms - 3_000_000).await;
+    assert!(matches!(past, Err(PastError::BeforeFirst | PastError::Future { .. })), "{past:?}");
+
+    let metrics: Arc<Metrics> = Arc::default();
+    let config = compacts_often(Retention::default());
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, metrics.clone()));
+    while !metrics.render().contains("\nrowplane_commit_clock_ahead_seconds 3") {
+        tokio::task::yield_now().await;
+    }
+    compactor.abort();
+    ahead.store(1000, Ordering::Release);
+    pass(&*backend, update(&key, second, 3)).await;
+    assert!(newest(&*backend).await.committed_ms > before.committed_ms);
+}
+
+/// Assertion 19 of `docs/spec/time-and-sql.md`: each resource is kept as long as its rule says.
+pub async fn each_resource_has_a_floor_of_its_own(database: &Database) {
+    let (clock, ahead) = set_clock();
+    let Some(backend) = open_with(database, clock).await else { return };
+    let names = [GroupResource::new("coordination.k8s.io", "leases"), GroupResource::new("", "configmaps")];
+    let ids = backend.resource_ids(&names).await.expect("ids");
+    let [leases, config_maps] = [ids[0], ids[1]];
+    let mut versions = Vec::new();
+    for resource in ids {
+        versions.push(pass(&*backend, create(&Key::new(resource, "ns", "a"), 1)).await);
+    }
+    let then = backend.clock().await.expect("clock").revision;
+    ahead.store(600_000, Ordering::Release);
+    for (resource, version) in [leases, config_maps].into_iter().zip(&mut versions) {
+        *version = pass(&*backend, update(&Key::new(resource, "ns", "a"), *version, 2)).await;
+    }
+    let rules = Retention::parse_keep("leases.coordination.k8s.io=5m,*=1h").expect("rules");
+    let config = compacts_often(Retention::new(rules, None));
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
+    while backend.clock().await.expect("clock").compacted < versions[1]
+        || backend.floor(leases, None).await.expect("a floor") < then
+        || backend.unswept().await.expect("a number") > 0
+    {
+        tokio::task::yield_now().await;
+    }
+    compactor.abort();
+    let compacted = backend.clock().await.expect("clock").compacted;
+    for resource in [leases, config_maps] {
+        assert!(backend.floor(resource, None).await.expect("a floor") <= compacted);
+    }
+    let before = Revision(then.0 - 1);
+    let gone = backend.scan_past(Scan::all(leases), before).await;
+    assert!(matches!(gone, Err(PastError::Expired { resource, .. }) if resource == leases));
+    assert_eq!(names_at(&*backend, &Scan::all(config_maps), then).await, ["a"]);
+    assert_eq!(
+        backend.versions_of(&Key::new(config_maps, "ns", "a"), None, 9).await.expect("versions").len(),
+        2
+    );
+    // The version of the lease that is live at the floor is still there, and its time is known by the marks.
+    assert_eq!(names_at(&*backend, &Scan::all(leases), then).await, ["a"]);
+}
+
+/// Assertion 25 of `docs/spec/time-and-sql.md`, but for the Event: over the budget the largest resource loses history.
+pub async fn the_largest_resource_gives_way_to_the_budget(database: &Database) {
+    let backend = database.open().await;
+    if backend.size().await.expect("a size").is_none() {
+        return; // A store in memory has no budget.
+    }
+    let (small, large) = (resource(&*backend, "small").await, resource(&*backend, "large").await);
+    let (a, b) = (Key::new(small, "ns", "a"), Key::new(large, "ns", "b"));
+    let first = pass(&*backend, create(&a, 0)).await;
+    let mut at = pass(&*backend, create(&b, 0)).await;
+    for n in 0..300 {
+        at = pass(&*backend, update(&b, at, n)).await;
+    }
+    backend.compact(at).await.expect("compact");
+    let holdings = backend.holdings().await.expect("holdings");
+    let bytes: u64 = holdings.iter().map(|holding| holding.bytes).sum();
+    let metrics: Arc<Metrics> = Arc::default();
+    let retention = Retention::new(Retention::parse_keep("*=forever").expect("rules"), Some(bytes / 2));
+    let compactor =
+        tokio::spawn(compact_regularly(backend.clone(), compacts_often(retention), metrics.clone()));
+    while backend.floor(large, None).await.expect("a floor") < first
+        || backend.unswept().await.expect("a number") > 0
+    {
+        tokio::task::yield_now().await;
+    }
+    compactor.abort();
+    assert!(backend.floor(small, None).await.expect("a floor") < first);
+    assert!(metrics.render().contains("rowplane_history_trimmed_total{resource=\"large."));
+    let left: u64 = backend.holdings().await.expect("holdings").iter().map(|holding| holding.bytes).sum();
+    assert!(left <= bytes / 2 && left >= bytes / 3, "{left} of {bytes}");
+    assert_eq!(names_at(&*backend, &Scan::all(large), at).await, ["b"]);
+}
+
+/// Assertion 7 of `docs/spec/time-and-sql.md`: without its change a version's time is known by the marks.
+pub async fn marks_outlive_changes(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let (a, b) = (Key::new(resource, "ns", "a"), Key::new(resource, "ns", "b"));
+    let old = pass(&*backend, create(&a, 1)).await;
+    let (exact, _) = backend.moment_of(old).await.expect("a moment");
+    let mut at = pass(&*backend, create(&b, 1)).await;
+    while newest(&*backend).await.committed_ms < exact.committed_ms + 2000 {
+        at = pass(&*backend, update(&b, at, 1)).await;
+    }
+    give_up(&*backend, at).await;
+    while backend.sweep(1000).await.expect("sweep").changes > 0 {}
+    let versions = backend.versions_of(&a, None, 9).await.expect("versions");
+    let [version] = &versions[..] else { panic!("{versions:?}") };
+    assert_eq!((version.revision, version.committed_ms, version.event), (old, None, None));
+    let (found, precision) = backend.moment_of(old).await.expect("a moment");
+    let within = match precision {
+        Precision::Exact => 0,
+        Precision::Within { ms } => ms,
+        Precision::Before => panic!("it is after the first mark"),
+    };
+    let late = found.committed_ms - exact.committed_ms;
+    assert!((0..=within).contains(&late), "{late} ms of {within}");
+    assert!(within < 2000, "{within}");
 }

@@ -6,6 +6,7 @@ mod support;
 mod clock;
 mod compaction;
 mod feed;
+mod forks;
 mod history;
 mod lost_commits;
 mod open;
@@ -76,6 +77,10 @@ conformance! {
             a_time_is_a_revision,
             stamps_follow_revisions,
             versions_and_changes_have_their_writers,
+            stamps_stand_still_while_the_clock_is_back,
+            each_resource_has_a_floor_of_its_own,
+            marks_outlive_changes,
+            the_largest_resource_gives_way_to_the_budget,
         }
         compaction {
             history_ends_at_the_compacted_revision,
@@ -87,7 +92,7 @@ conformance! {
         clock {
             a_clock_below_the_floor_writes_nothing,
             a_store_jumps_over_what_its_mark_has_seen,
-            advancing_forgets_history,
+            advancing_raises_the_watch_horizon_alone,
         }
         small_tables {
             resource_ids_are_stable,

@@ -6,7 +6,7 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    Backend, Change, ChangeRow, Error, Expect, Key, Mutation, Outcome, ResourceId, Scan,
+    Backend, Change, ChangeRow, Clock, Error, Expect, Key, Mutation, Outcome, ResourceId, RowStream, Scan,
 };
 
 /// The stored value of version `n` of an object.
@@ -45,6 +45,13 @@ pub async fn pass(backend: &dyn Backend, mutation: Mutation) -> Revision {
     committed(commit.outcomes[0])
 }
 
+/// Gives up history before a revision: neither watches nor reads of the past find it any more.
+pub async fn give_up(backend: &dyn Backend, to: Revision) -> Clock {
+    let clock = backend.compact(to).await.expect("compact");
+    backend.raise_floors(to, &[]).await.expect("raised floors");
+    clock
+}
+
 /// The revision of an outcome, which must be a success.
 pub fn committed(outcome: Outcome) -> Revision {
     match outcome {
@@ -57,7 +64,11 @@ pub fn committed(outcome: Outcome) -> Revision {
 pub type Item = (String, String, u64, Bytes);
 
 pub async fn list(backend: &dyn Backend, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {
-    let rows = backend.scan(scan.clone(), at).await?;
+    items(backend.scan(scan.clone(), at).await?).await
+}
+
+/// The rows of a scan as plain data.
+pub async fn items(rows: RowStream) -> Result<Vec<Item>, Error> {
     rows.map_ok(|row| (row.namespace.into(), row.name.into(), row.revision.0, row.value)).try_collect().await
 }
 

@@ -30,7 +30,7 @@ use rowplane::server::config::{
 };
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
-use rowplane::storage::{Backend, Compaction};
+use rowplane::storage::{Backend, Compaction, RecordWriters};
 use rowplane::tasks::Failure;
 use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ pub struct Setup {
     pub limits: ApiLimits,
     pub connections: http::server::Limits,
     pub compaction: Option<Compaction>,
+    pub record_writers: RecordWriters,
     /// The encoding in which the servers write from now on.
     pub storage_media_type: StorageMediaType,
     /// `None` unless the test sets it, since heartbeats advance the clock.
@@ -115,6 +116,7 @@ impl Setup {
             limits: ApiLimits::default(),
             connections: http::server::Limits::default(),
             compaction: None,
+            record_writers: RecordWriters::default(),
             storage_media_type: StorageMediaType::default(),
             identity: None,
             authorization: Authorization::default(),
@@ -247,7 +249,8 @@ impl Setup {
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
             limits: self.limits,
-            compaction: self.compaction,
+            compaction: self.compaction.clone(),
+            record_writers: self.record_writers,
             shutdown_delay: self.shutdown_delay,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
@@ -341,6 +344,7 @@ impl TestServer {
     /// Gives up the history before `to`, and removes its rows.
     pub async fn compact(&self, to: u64) {
         self.backend.compact(Revision(to)).await.expect("compact");
+        self.backend.raise_floors(Revision(to), &[]).await.expect("raised floors");
         while self.backend.sweep(1000).await.expect("sweep").changes >= 1000 {}
     }
 

@@ -94,6 +94,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         rbac: None,
+        schema_numbers: Default::default(),
         runtime,
         lanes: Default::default(),
         config: api::config::Config {
@@ -101,6 +102,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
             services: Default::default(),
             namespace_contents: None,
             cluster_controllers: true,
+            record_writers: Default::default(),
             garbage_collection: true,
             generate_name: Arc::new(generate_name),
         },

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use self::namespace_contents::NamespaceContents;
 use crate::auth::service_accounts::Issuer;
+use crate::storage::RecordWriters;
 
 /// Settings of the verbs.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct Config {
     pub cluster_controllers: bool,
     /// Whether foreground and orphan deletion set the finalizers that a garbage collector takes off.
     pub garbage_collection: bool,
+    /// What the history tells of those who write.
+    pub record_writers: RecordWriters,
     /// Makes a name from a `generateName`, with a new random suffix at each call.
     pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }

@@ -191,6 +191,8 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
+            // As a quota that is exceeded.
+            storage::Error::Full(_) => Self::ForbiddenPath(error.to_string()),
             storage::Error::Unavailable(detail) | storage::Error::Broken(detail) => Self::Datastore(detail),
             storage::Error::Regressed { .. } | storage::Error::Fenced | storage::Error::Outdated => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }

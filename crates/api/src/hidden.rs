@@ -1,6 +1,7 @@
 //! The resources that servers keep for themselves, and that no client is served.
 
 use crate::cache::hidden_rows::HiddenRows;
+use crate::schema::names::GroupResource;
 use crate::storage::{self, Backend, ResourceId};
 
 /// The rows of each hidden resource.
@@ -47,6 +48,12 @@ impl HiddenResources {
         })
     }
 
+    /// The resources with the numbers that the store has given them.
+    pub fn numbered(&self) -> impl Iterator<Item = (GroupResource, ResourceId)> {
+        PLURALS.map(HiddenRows::resource).into_iter().zip(self.ids())
+    }
+
+    /// The numbers, in the order of [`PLURALS`].
     pub fn ids(&self) -> [ResourceId; 6] {
         let Self { node_ports, definition_names, quota_sets, admission, token_keys, aggregations } = self;
         [node_ports, definition_names, quota_sets, admission, token_keys, aggregations].map(|rows| rows.id())

@@ -9,8 +9,10 @@ use crate::codec::managed;
 use crate::codec::object::{Draft, Replaces};
 use crate::error::Error;
 use crate::kinds::behavior::strategy::Writer;
+use crate::request::Request;
 use crate::revision::Revision;
-use crate::storage::{Change, Expect, Mutation};
+use crate::schema::resource::Verb;
+use crate::storage::{Author, Change, Expect, Mutation};
 use crate::user::User;
 use crate::warnings::Warnings;
 use crate::{Cluster, ObjectMap, Target, meta, metadata, metadata_mut, ownership};
@@ -26,7 +28,20 @@ impl Cluster {
         expect: Expect,
         object: ObjectMap,
     ) -> Result<Mutation, Error> {
-        self.sealed(target, expect, encode(target, object)?)
+        let verb = if expect == Expect::Absent { Verb::Create } else { Verb::Update };
+        let mutation = self.sealed(target, expect, encode(target, object)?)?;
+        Ok(Mutation { author: self.author(&Request::own(verb, target), MANAGER), ..mutation })
+    }
+
+    /// Who makes a change, as far as that is recorded.
+    pub fn author(&self, request: &Request<'_>, manager: &str) -> Option<Arc<Author>> {
+        self.config.record_writers.record(request.writer(manager))
+    }
+
+    /// The mutation by which the server itself deletes an object.
+    pub fn delete_mutation(&self, target: Target<'_>, found: Revision) -> Mutation {
+        let author = self.author(&Request::own(Verb::Delete, target), MANAGER);
+        Mutation { author, ..Mutation::new(target.key(), Expect::At(found), Change::Delete) }
     }
 
     /// The variant of [`Cluster::put_mutation`] for a client's write. If `drops_managers` is set, an object that is too long is

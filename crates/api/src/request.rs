@@ -18,6 +18,7 @@ use crate::options::write::{FieldValidation, Sent, WriteOptions};
 use crate::patch::apply::ownership::Conflicts;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
+use crate::storage::Writer;
 use crate::traces::Span;
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -27,6 +28,10 @@ use crate::warnings::Warnings;
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub user: &'a User,
+    /// The user who acts in the name of `user`; empty if nobody does.
+    pub impersonator: &'a str,
+    /// The client's program: the first word of its User-Agent.
+    pub client: &'a str,
     /// The verb as authorizers name it.
     pub verb: Verb,
     /// The name is empty if the URL names no object.
@@ -88,6 +93,8 @@ impl<'a> Request<'a> {
     pub fn own(verb: Verb, target: Target<'a>) -> Self {
         Self {
             user: &SERVER,
+            impersonator: "",
+            client: "",
             verb,
             target,
             subresource: "",
@@ -126,6 +133,18 @@ impl<'a> Request<'a> {
     /// their own.
     pub fn part(&self) -> Part {
         Part::of(Some(self.subresource).filter(|name| !name.is_empty())).unwrap_or(Part::Main)
+    }
+
+    /// The request as the history tells it of a change.
+    pub fn writer(&self, manager: &str) -> Writer {
+        Writer {
+            username: self.user.name.to_string(),
+            impersonator: self.impersonator.to_owned(),
+            verb: self.verb.as_str().to_owned(),
+            subresource: self.subresource.to_owned(),
+            manager: manager.to_owned(),
+            client: self.client.to_owned(),
+        }
     }
 
     /// How strictly the body is decoded.

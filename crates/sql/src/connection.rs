@@ -79,5 +79,7 @@ fn allow(action: &AuthAction<'_>, read: &HashSet<String>, called: &HashSet<Strin
 /// Whether a table is one that SQLite has by itself.
 fn is_internal(table: &str) -> bool {
     let table = table.to_ascii_lowercase();
-    ["pragma_", "sqlite_", "dbstat", "fts3", "fts4", "fts5", "rtree"].iter().any(|prefix| table.starts_with(prefix))
+    ["pragma_", "sqlite_", "dbstat", "fts3", "fts4", "fts5", "rtree"]
+        .iter()
+        .any(|prefix| table.starts_with(prefix))
 }

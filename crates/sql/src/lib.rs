@@ -138,7 +138,7 @@ pub enum Stop {
     Gone,
 }
 
-/// What may end a statement. Asked every few thousand steps.
+/// The view of a statement that may end it. Asked every few thousand steps.
 pub trait Watch: Send + Sync {
     fn stop(&self) -> Option<Stop>;
 

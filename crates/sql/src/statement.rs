@@ -76,9 +76,11 @@ pub fn run(
     loop {
         let row = rows.next().map_err(explain)?;
         if count == 0 {
-            columns.iter_mut().enumerate().filter(|(_, column)| column.kind.is_empty()).for_each(
-                |(at, column)| column.kind = row.map_or("NULL", |row| type_of(row, at)).to_owned(),
-            );
+            columns
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, column)| column.kind.is_empty())
+                .for_each(|(at, column)| column.kind = row.map_or("NULL", |row| type_of(row, at)).to_owned());
             sink.columns(&columns)?;
         }
         let Some(row) = row else { return Ok(Summary { rows: count }) };

@@ -121,11 +121,7 @@ unsafe impl VTab<'_> for VirtualTable {
     type Aux = Origin;
     type Cursor = Cursor;
 
-    fn connect(
-        _: &mut VTabConnection,
-        origin: Option<&Origin>,
-        _: &[&[u8]],
-    ) -> SqliteResult<(String, Self)> {
+    fn connect(_: &mut VTabConnection, origin: Option<&Origin>, _: &[&[u8]]) -> SqliteResult<(String, Self)> {
         let Some(Origin { name, catalog, shared }) = origin else {
             return Err(SqliteError::ModuleError("a table without a catalog".to_owned()));
         };

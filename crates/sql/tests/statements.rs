@@ -194,15 +194,21 @@ fn rows_columns_and_types() {
     assert_eq!(lines.rows, ["n0|t0|NULL|0|0.0|0", "n1|t1|t0|1|0.5|2", "n2|t2|t1|2|1.0|4"]);
     assert_eq!(ask("SELECT count(*) FROM \"things.example.com\""), ["100"]);
     assert_eq!(ask("SELECT count(*) FROM large"), ["10"]);
-    assert_eq!(ask("SELECT name FROM things('2026-11-22T10:00:00Z') WHERE as_of LIKE '2026%' LIMIT 1"), ["t0"]);
-    let (done, lines, _) = ask_of(things(9), "SELECT name FROM things WHERE size = ?1", vec![Cell::Integer(7)]);
+    assert_eq!(
+        ask("SELECT name FROM things('2026-11-22T10:00:00Z') WHERE as_of LIKE '2026%' LIMIT 1"),
+        ["t0"]
+    );
+    let (done, lines, _) =
+        ask_of(things(9), "SELECT name FROM things WHERE size = ?1", vec![Cell::Integer(7)]);
     assert_eq!((done.unwrap().rows, lines.rows), (1, vec!["t7".to_owned()]));
 }
 
 #[test]
 fn functions() {
-    assert_eq!(ask("SELECT ago('15m'), age('2026-11-22T09:00:00Z'), age('?'), quantity('1500m'), quantity('x')"),
-        ["2026-11-22T09:45:00Z|3600|NULL|1.5|NULL"]);
+    assert_eq!(
+        ask("SELECT ago('15m'), age('2026-11-22T09:00:00Z'), age('?'), quantity('1500m'), quantity('x')"),
+        ["2026-11-22T09:45:00Z|3600|NULL|1.5|NULL"]
+    );
     assert_eq!(ask("SELECT shout('a'), json_extract('{\"a\":1}', '$.a'), '{\"a\":2}' ->> 'a'"), ["a!|1|2"]);
     assert_eq!(refused("SELECT shout(1)"), "shout() takes a text");
     assert!(refused("SELECT ago('soon')").contains("is not a length of time"));

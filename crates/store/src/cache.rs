@@ -124,6 +124,26 @@ impl Cache {
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
         let source = Source { backend, decoder };
         let state = load::load(&source, resources, progress).await?;
+        Ok(Self::begin(source, state, mark, runtime))
+    }
+
+    /// The cache of a fork, which holds the state that its store begins with.
+    pub fn fork(
+        backend: Arc<dyn Backend>,
+        decoder: Decoder,
+        state: State,
+        mark: Arc<HighWaterMark>,
+        runtime: &Runtime,
+    ) -> (Self, mpsc::Sender<OwnCommit>) {
+        Self::begin(Source { backend, decoder }, state, mark, runtime)
+    }
+
+    fn begin(
+        source: Source,
+        state: State,
+        mark: Arc<HighWaterMark>,
+        runtime: &Runtime,
+    ) -> (Self, mpsc::Sender<OwnCommit>) {
         let revision = state.revision;
         mark.raise(revision);
         let (turnovers, requests) = mpsc::channel(turnover::WAITING);
@@ -145,7 +165,7 @@ impl Cache {
         let feed = feed::run(cache.clone(), commits, requests, runtime.clone());
         runtime.tasks.run_to_end("feed", feed);
         runtime.tasks.run("cache-upkeep", cache.clone().upkeep());
-        Ok((cache, sink))
+        (cache, sink)
     }
 
     pub fn backend(&self) -> &Arc<dyn Backend> {

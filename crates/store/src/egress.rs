@@ -57,7 +57,19 @@ pub struct Egresses(Option<Arc<[(Network, Egress)]>>);
 
 /// The way to a network. Clones share it; the default is direct.
 #[derive(Clone, Debug, Default)]
-pub struct Egress(Option<Arc<Proxy>>);
+pub struct Egress(Way);
+
+#[derive(Clone, Debug, Default)]
+enum Way {
+    #[default]
+    Direct,
+    Proxy(Arc<Proxy>),
+    /// No connection is made.
+    Closed,
+}
+
+/// The error of a connection that a branch would have made.
+pub const CLOSED: &str = "nothing leaves a branch of a cluster";
 
 /// The addresses of a server (`host:port`) in the order in which they are tried, and the way there.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +111,12 @@ impl Egresses {
         Ok(Self(Some(configuration.selections.iter().map(open).collect::<Result<_, String>>()?)))
     }
 
+    /// The egresses of a server that connects to nothing.
+    pub fn closed() -> Self {
+        let networks = [Network::ControlPlane, Network::Etcd, Network::Cluster];
+        Self(Some(networks.map(|network| (network, Egress(Way::Closed))).into()))
+    }
+
     /// The way to a network; direct unless one is configured.
     pub fn to(&self, network: Network) -> Egress {
         self.configured(network).cloned().unwrap_or_default()
@@ -138,21 +156,27 @@ impl Egress {
             }
             Connection::Grpc(path) => (Protocol::Grpc, Place::Unix(path.clone())),
         };
-        Ok(Self(Some(Arc::new(Proxy { protocol, place, metrics: metrics.clone() }))))
+        Ok(Self(Way::Proxy(Arc::new(Proxy { protocol, place, metrics: metrics.clone() }))))
+    }
+
+    /// Whether no connection is made.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0, Way::Closed)
     }
 
     /// Connects to `host:port`. Where addresses of the host were checked, only these are connected to, one after the other:
     /// whoever looks the host up again may be told another one. The error is that of the first.
     pub async fn connect(&self, server: &str, checked: &[IpAddr]) -> Result<Stream, String> {
         match &self.0 {
-            None => {
+            Way::Closed => Err(format!("dial tcp {server}: {CLOSED}")),
+            Way::Direct => {
                 let stream = direct(server, checked).await.map_err(|error| words::dial(server, &error))?;
                 // What is written has to arrive at once.
                 let _ = stream.set_nodelay(true);
                 Ok(Box::new(stream))
             }
-            Some(proxy) if checked.is_empty() => proxy.connect(server).await,
-            Some(proxy) => {
+            Way::Proxy(proxy) if checked.is_empty() => proxy.connect(server).await,
+            Way::Proxy(proxy) => {
                 let checked = sockets(server, checked).map_err(|error| words::dial(server, &error))?;
                 let mut first = None;
                 for socket in checked {

@@ -56,7 +56,11 @@ pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
 pub use error::{DriverError, Error, OpenError};
-pub use history::{Author, ChangeFilter, ChangeOfPast, Moment, PastError, Precision, Version, Writer};
+pub use history::retention::{KeepRule, Retention};
+pub use history::{
+    Author, ChangeFilter, ChangeOfPast, Holding, Moment, PastError, Precision, Present, RecordWriters,
+    Version, Writer,
+};
 pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};

@@ -10,6 +10,7 @@ use super::aggregation::AggregationArgs;
 use super::audit::AuditArgs;
 use super::authentication::AuthenticationArgs;
 use super::authorization::AuthorizationArgs;
+use super::branches::BranchLimitArgs;
 use super::controllers::ControllerArgs;
 use super::generic::GenericArgs;
 use super::kubelets::KubeletArgs;
@@ -67,6 +68,8 @@ pub struct ServeArgs {
     aggregation: AggregationArgs,
     #[command(flatten)]
     sql: SqlArgs,
+    #[command(flatten)]
+    branches: BranchLimitArgs,
     #[command(flatten)]
     controllers: ControllerArgs,
     #[command(flatten)]
@@ -148,6 +151,7 @@ impl ServeArgs {
             aggregation: self.aggregation.into_config(defaults),
             authorization: self.authorization.into_config()?,
             authentication,
+            branches: self.branches.into_config(),
             datastore,
             data_dir: self.store.data_dir().map(Path::to_owned),
             https: Some(https),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::positive_duration;
-use crate::http::sql::SqlConfig;
+use crate::http::limits::SqlConfig;
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "SQL flags")]

@@ -126,9 +126,14 @@ mod tests {
         let with = |encodings: &[(&str, &str)]| {
             let encodings =
                 encodings.iter().map(|(server, version)| ((*server).to_owned(), (*version).to_owned()));
-            let holdings = Holdings { stored: Vec::new(), encodings: encodings.collect() };
+            let holdings = Holdings { encodings: encodings.collect(), ..Holdings::default() };
             let resources = BTreeMap::from([(GroupResource::new("", "pods"), holdings)]);
-            replicas(&Inventory { revision: Revision(1), extent: Extent::default(), resources })
+            replicas(&Inventory {
+                revision: Revision(1),
+                extent: Extent::default(),
+                history: Vec::new(),
+                resources,
+            })
         };
         assert_eq!(with(&[]), None);
         assert_eq!(

@@ -33,7 +33,7 @@ pub struct AsofArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Called {
     ByItself,
-    /// As a plugin of kubectl, whose commands are then the usual ones.
+    /// The program is a plugin of kubectl, whose commands are then the usual ones.
     ByKubectl,
 }
 
@@ -55,7 +55,9 @@ pub async fn run(arguments: AsofArgs, called: Called) -> Result<ExitCode, Error>
         _ => words.next(),
     };
     let program = program.ok_or_else(|| {
-        Error::Usage("there is no command: rowplane asof WHEN -- kubectl get pods, or --print-kubeconfig".to_owned())
+        Error::Usage(
+            "there is no command: rowplane asof WHEN -- kubectl get pods, or --print-kubeconfig".to_owned(),
+        )
     })?;
     // It holds credentials, and is gone when the command has ended.
     let directory = Temporary::create().map_err(Error::Server)?;

@@ -138,7 +138,9 @@ fn table(rows: &[Value]) -> String {
     let cells = |row: &Value| {
         let (revision, time) = match row["before"].as_str() {
             Some(oldest) => (format!("≤ {oldest}"), String::new()),
-            None => (text(row, "revision"), text(row, "time").get(..19).unwrap_or_default().replace('T', " ")),
+            None => {
+                (text(row, "revision"), text(row, "time").get(..19).unwrap_or_default().replace('T', " "))
+            }
         };
         let manager = match (text(row, "manager"), text(row, "owner")) {
             (manager, owner) if manager.is_empty() => owner,

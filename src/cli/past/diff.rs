@@ -1,6 +1,7 @@
 //! `rowplane diff`: what is different between two times, of an object or of a namespace.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -17,6 +18,7 @@ use crate::tree::Value;
 
 /// The exit status when there is a difference, and when there was trouble, as of kubectl diff.
 const DIFFERENT: u8 = 1;
+const TROUBLE: u8 = 2;
 
 /// Arguments of `rowplane diff`.
 #[derive(Clone, Debug, Args)]
@@ -46,6 +48,12 @@ pub async fn run(arguments: DiffArgs) -> Result<ExitCode, Error> {
     Ok(if text.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
+/// Tells what went wrong. The exit status is not that of a difference.
+pub fn trouble(error: &Error) -> Result<ExitCode, Error> {
+    let _ = writeln!(std::io::stderr(), "rowplane: {}", error.one_line());
+    Ok(ExitCode::from(TROUBLE))
+}
+
 async fn object(session: &Session, words: &[String], from: &At, to: &At) -> Result<String, Error> {
     let kinds = kinds::load(session, &from.door).await?;
     let object = kinds::object(&kinds, words, &session.namespace)?;
@@ -54,14 +62,14 @@ async fn object(session: &Session, words: &[String], from: &At, to: &At) -> Resu
     if old.is_none() && new.is_none() {
         return Err(Error::Refused(format!("{} was at neither time", object.shown())));
     }
-    let text = |value: &Option<Value>| value.as_ref().map(|value| yaml::write(&plain(value))).unwrap_or_default();
-    let name = |at: &At| {
-        format!("{} {}", object.shown(), if at.shown.is_empty() { "now" } else { &at.shown })
-    };
+    let text =
+        |value: &Option<Value>| value.as_ref().map(|value| yaml::write(&plain(value))).unwrap_or_default();
+    let name =
+        |at: &At| format!("{} {}", object.shown(), if at.shown.is_empty() { "now" } else { &at.shown });
     Ok(unified(&text(&old), &text(&new), (&name(from), &name(to))))
 }
 
-/// What came, went and changed in a namespace, a line for each object.
+/// The objects of a namespace that came, went or changed, a line for each.
 async fn namespace(session: &Session, from: &At, to: &At) -> Result<String, Error> {
     let mut kinds = kinds::load(session, &from.door).await?;
     for kind in kinds::load(session, &to.door).await? {

@@ -45,7 +45,14 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "CHANGES", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// The format: table, json, yaml, or name
-    #[arg(long, short, value_name = "FORMAT", value_enum, default_value = "table", hide_possible_values = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "table",
+        hide_possible_values = true
+    )]
     output: Format,
     #[command(flatten)]
     server: ServerArgs,
@@ -198,7 +205,9 @@ fn table(entries: &[Value], with_object: bool, all: bool) -> String {
     let rows: Vec<[String; 7]> = [head].into_iter().chain(rows).collect();
     match with_object {
         true => aligned(&rows),
-        false => aligned(&rows.into_iter().map(|[a, b, c, _, e, f, g]| [a, b, c, e, f, g]).collect::<Vec<_>>()),
+        false => {
+            aligned(&rows.into_iter().map(|[a, b, c, _, e, f, g]| [a, b, c, e, f, g]).collect::<Vec<_>>())
+        }
     }
 }
 

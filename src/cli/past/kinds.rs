@@ -108,7 +108,8 @@ impl Object {
 pub async fn load(session: &Session, door: &str) -> Result<Vec<Kind>, Error> {
     let mut kinds = Vec::new();
     for root in ["/api", "/apis"] {
-        let answer = session.send_accepting(Method::GET, &format!("{door}{root}"), AGGREGATED, String::new()).await?;
+        let answer =
+            session.send_accepting(Method::GET, &format!("{door}{root}"), AGGREGATED, String::new()).await?;
         for group in parse(&answer)?["items"].as_array().into_iter().flatten() {
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             for version in group["versions"].as_array().into_iter().flatten() {

@@ -14,7 +14,8 @@ pub struct Kubeconfig {
 impl Kubeconfig {
     /// Reads the file that is named, or else those of `KUBECONFIG`, or else `~/.kube/config`.
     pub fn load(file: Option<&Path>, context: Option<&str>) -> Result<Self, String> {
-        let mut all = json!({"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []});
+        let mut all =
+            json!({"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []});
         let mut found = false;
         for path in paths(file) {
             if file.is_none() && !path.exists() {
@@ -142,7 +143,9 @@ fn credentials(exec: &Value) -> Result<Value, String> {
     let answer: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("the credential plugin {program} answers no JSON: {error}"))?;
     let mut user = json!({});
-    for (from, to) in [("clientCertificateData", "client-certificate-data"), ("clientKeyData", "client-key-data")] {
+    for (from, to) in
+        [("clientCertificateData", "client-certificate-data"), ("clientKeyData", "client-key-data")]
+    {
         if let Some(pem) = answer["status"][from].as_str() {
             user[to] = crate::gotext::encode_base64(pem.as_bytes()).into();
         }
@@ -178,7 +181,8 @@ mod tests {
     #[test]
     fn a_plugin_gives_credentials() {
         let answer = r#"{"status":{"token":"t","clientKeyData":"k"}}"#;
-        let exec = json!({"command": "echo", "args": [answer], "apiVersion": "client.authentication.k8s.io/v1"});
+        let exec =
+            json!({"command": "echo", "args": [answer], "apiVersion": "client.authentication.k8s.io/v1"});
         let user = credentials(&exec).expect("credentials");
         assert_eq!(user, json!({"client-key-data": "aw==", "token": "t"}));
         assert!(credentials(&json!({"command": "false"})).is_err());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::tree::{Map, Value};
 
 /// Paths that tell nothing of what somebody wanted.
-const UNTOLD: [&str; 2] = ["metadata.managedFields", "metadata.resourceVersion"];
+const UNTOLD: [&str; 3] = ["metadata.managedFields", "metadata.resourceVersion", "metadata.generation"];
 
 /// The leaves: paths like `spec.containers[name=app].image`. Empty objects and lists are leaves.
 pub type Leaves = BTreeMap<String, Value>;

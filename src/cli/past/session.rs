@@ -18,7 +18,7 @@ use crate::webhook::CurrentCluster;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const JSON: &str = "application/json";
 
-/// Which server, and as whom.
+/// The flags that choose a server and a user.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server flags")]
 pub struct ServerArgs {
@@ -53,7 +53,7 @@ pub struct Session {
 pub struct At {
     /// The path of its door; empty for the present.
     pub door: String,
-    /// As the server names it: `2026-11-22T09:59:58.412Z; revision=123456`; empty for the present.
+    /// The server's name for it: `2026-11-22T09:59:58.412Z; revision=123456`; empty for the present.
     pub shown: String,
 }
 
@@ -66,8 +66,8 @@ impl At {
 
 impl Session {
     pub async fn open(arguments: &ServerArgs) -> Result<Self, Error> {
-        let kubeconfig =
-            Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).map_err(Error::Usage)?;
+        let kubeconfig = Kubeconfig::load(arguments.kubeconfig.as_deref(), arguments.context.as_deref())
+            .map_err(Error::Usage)?;
         let content = kubeconfig.with_credentials().map_err(Error::Refused)?;
         let cluster = CurrentCluster::of(&content, Path::new("/")).map_err(Error::Usage)?;
         let client = Client::of_cluster(cluster).map_err(Error::Usage)?;
@@ -110,6 +110,7 @@ impl Session {
         accept: &str,
         body: String,
     ) -> Result<Answer, Error> {
+        let body = (!body.is_empty()).then_some(("application/json", body));
         let sent = self.client.send(method, path, accept, body, TIMEOUT).await;
         sent.map_err(|why| unreachable(&self.client, &why))
     }
@@ -160,11 +161,13 @@ pub fn parse(answer: &Answer) -> Result<Value, Error> {
     }
 }
 
-/// What the server says of a request that it has refused.
+/// The server's words on a request that it has refused.
 pub fn refused(answer: &Answer) -> Error {
     let status: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str()).map(str::to_owned);
-    Error::Refused(message.unwrap_or_else(|| {
-        format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
-    }))
+    Error::Refused(
+        message.unwrap_or_else(|| {
+            format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body).trim())
+        }),
+    )
 }

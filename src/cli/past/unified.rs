@@ -27,7 +27,8 @@ pub fn unified(old: &str, new: &str, (old_name, new_name): (&str, &str)) -> Stri
         let hunk = &lines[start..end];
         let of_old = hunk.iter().filter(|line| !matches!(line, Line::New(_))).count();
         let of_new = hunk.iter().filter(|line| !matches!(line, Line::Old(_))).count();
-        let range = |line: usize, count: usize| format!("{},{count}", if count == 0 { line - 1 } else { line });
+        let range =
+            |line: usize, count: usize| format!("{},{count}", if count == 0 { line - 1 } else { line });
         text.push_str(&format!("@@ -{} +{} @@\n", range(old_line, of_old), range(new_line, of_new)));
         for line in hunk {
             let (mark, line) = match line {
@@ -75,7 +76,11 @@ fn common<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
     const MOST_CELLS: usize = 16 << 20;
     let width = new.len() + 1;
     if (old.len() + 1) * width > MOST_CELLS {
-        return old.iter().map(|line| Line::Old(line)).chain(new.iter().map(|line| Line::New(line))).collect();
+        return old
+            .iter()
+            .map(|line| Line::Old(line))
+            .chain(new.iter().map(|line| Line::New(line)))
+            .collect();
     }
     // The lengths of the common subsequences of all pairs of tails.
     let mut lengths = vec![0_u32; (old.len() + 1) * width];

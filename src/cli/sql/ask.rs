@@ -46,7 +46,8 @@ impl Asker {
         if !namespaces.is_empty() {
             body["namespaces"] = json!(namespaces);
         }
-        let answer = self.session.client().post("/rowplane/sql", body.to_string()).await.map_err(Error::Refused)?;
+        let answer =
+            self.session.client().post("/rowplane/sql", body.to_string()).await.map_err(Error::Refused)?;
         let (head, mut body) = answer.into_parts();
         let mut buffer: Vec<u8> = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -78,10 +79,7 @@ impl Asker {
 }
 
 /// Reads a line. Returns the warnings of the last one.
-fn read(
-    line: &[u8],
-    take: &mut impl FnMut(Line) -> Result<(), Error>,
-) -> Result<Option<Vec<String>>, Error> {
+fn read(line: &[u8], take: &mut impl FnMut(Line) -> Result<(), Error>) -> Result<Option<Vec<String>>, Error> {
     let line: Value = serde_json::from_slice(line)
         .map_err(|error| Error::Refused(format!("the server's answer cannot be read: {error}")))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -34,7 +34,9 @@ impl<'a> Printer<'a> {
                 self.columns = columns;
                 let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
                 match self.format {
-                    Format::Table => self.waiting.push(names.iter().map(|name| name.to_uppercase()).collect()),
+                    Format::Table => {
+                        self.waiting.push(names.iter().map(|name| name.to_uppercase()).collect())
+                    }
                     Format::Csv => self.csv(names.into_iter().map(Some))?,
                     Format::Json => {}
                 }
@@ -76,7 +78,8 @@ impl<'a> Printer<'a> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let widths = self.widths.get_or_insert_with(|| {
-            let width = |at: usize| self.waiting.iter().map(|row: &Vec<String>| row[at].chars().count()).max();
+            let width =
+                |at: usize| self.waiting.iter().map(|row: &Vec<String>| row[at].chars().count()).max();
             (0..self.columns.len()).map(|at| width(at).unwrap_or_default().min(WIDEST)).collect()
         });
         for row in self.waiting.drain(..) {
@@ -117,7 +120,8 @@ mod tests {
     fn print(format: Format) -> String {
         let mut out = Vec::new();
         let mut printer = Printer::new(format, &mut out);
-        let columns = [("name", "TEXT"), ("n", "INTEGER")].map(|(name, kind)| (name.to_owned(), kind.to_owned()));
+        let columns =
+            [("name", "TEXT"), ("n", "INTEGER")].map(|(name, kind)| (name.to_owned(), kind.to_owned()));
         let rows = [json!(["a\u{1b},b", 5]), json!(["long name", 12]), json!([null, null])];
         let lines = rows.into_iter().filter_map(|row| Some(Line::Row(row.as_array()?.clone())));
         for line in [Line::Columns(columns.into())].into_iter().chain(lines) {
@@ -131,7 +135,8 @@ mod tests {
     fn formats() {
         assert_eq!(print(Format::Table), "NAME        N\na ,b        5\nlong name  12\n-           -\n");
         assert_eq!(print(Format::Csv), "name,n\n\"a\u{1b},b\",5\nlong name,12\n,\n");
-        let lines: Vec<Value> = print(Format::Json).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines: Vec<Value> =
+            print(Format::Json).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines[1], json!({"name": "long name", "n": 12}));
     }
 }

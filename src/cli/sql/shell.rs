@@ -22,14 +22,37 @@ A statement ends with a semicolon and may take several lines.
 \\o FILE         write rows to a file in CSV; without a file, to the terminal
 \\json, \\csv, \\table  formats     \\q  leaves
 ";
-const TABLES: &str = "SELECT table_name, kind, namespaced, custom FROM resources ORDER BY custom, api_group, table_name";
+const TABLES: &str =
+    "SELECT table_name, kind, namespaced, custom FROM resources ORDER BY custom, api_group, table_name";
 const COLUMNS: &str = "SELECT name, type, hidden FROM columns WHERE table_name = ";
 const KEYWORDS: [&str; 24] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "JOIN", "LEFT JOIN", "USING", "ON", "AND", "OR", "NOT",
-    "IN", "IS NULL", "LIKE", "COUNT(*)", "DISTINCT", "HAVING", "UNION ALL", "WITH", "CASE", "WHEN", "DESC",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "JOIN",
+    "LEFT JOIN",
+    "USING",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS NULL",
+    "LIKE",
+    "COUNT(*)",
+    "DISTINCT",
+    "HAVING",
+    "UNION ALL",
+    "WITH",
+    "CASE",
+    "WHEN",
+    "DESC",
 ];
 
-/// What the shell does until it is left.
+/// The state of the shell.
 struct Shell<'a> {
     asker: &'a mut Asker,
     runtime: &'a Runtime,
@@ -70,7 +93,7 @@ pub fn run(asker: &mut Asker, format: Format, runtime: &Runtime) -> Result<(), E
                 while let Some(end) = end_of_statement(&text) {
                     let statement: String = text.drain(..=end).collect();
                     let _ = editor.add_history_entry(statement.trim());
-                    shell.last = statement.trim_end_matches(';').to_owned();
+                    shell.last = statement.trim().trim_end_matches(';').to_owned();
                     shell.run_last();
                 }
                 if text.trim().is_empty() {
@@ -193,9 +216,9 @@ impl Completer for Names {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
-        let start = line[..at].rfind(|c: char| !is_name(c)).map_or(0, |before| {
-            before + line[before..].chars().next().map_or(1, char::len_utf8)
-        });
+        let start = line[..at]
+            .rfind(|c: char| !is_name(c))
+            .map_or(0, |before| before + line[before..].chars().next().map_or(1, char::len_utf8));
         // A column behind the short name of its table, as in `p.spec_node_name`.
         let start = line[start..at].rfind('.').map_or(start, |dot| start + dot + 1);
         let begun = line[start..at].to_lowercase();

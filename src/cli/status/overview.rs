@@ -12,10 +12,11 @@ use crate::cli::error::Error;
 use crate::cli::keys::KeyArgs;
 use crate::cli::output::{Palette, bytes};
 use crate::fields;
+use crate::gotext;
 use crate::kinds::behavior::columns::age;
 use crate::schema::names::GroupResource;
 use crate::server::datastore::Datastore;
-use crate::storage::inventory::{Inventory, LongObject};
+use crate::storage::inventory::{Inventory, LongObject, ResourceHistory};
 use crate::tree::{Map, Value, json};
 
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
@@ -32,6 +33,7 @@ pub struct Overview {
     servers: Vec<RegisteredServer>,
     /// Watches and other long requests that the server of the data directory has open.
     watches: Option<u64>,
+    history: Vec<ResourceHistory>,
     now: Timestamp,
 }
 
@@ -73,6 +75,7 @@ impl Overview {
             resources: held.count(),
             servers: servers(inventory, &leases),
             watches,
+            history: inventory.history.clone(),
             now: Timestamp::now(),
         })
     }
@@ -101,7 +104,25 @@ impl Overview {
         if let Some(watches) = self.watches {
             text.push_str(&format!("watches  {watches} open at this server\n"));
         }
-        text
+        text + &self.history_text()
+    }
+
+    /// How much history there is, and the resource that has most of it, which is the first to lose some over the budget.
+    fn history_text(&self) -> String {
+        let (changes, size) = self
+            .history
+            .iter()
+            .fold((0, 0), |(changes, size), one| (changes + one.changes, size + one.bytes));
+        let oldest = self.history.iter().map(|one| one.floor.committed_ms).min();
+        let largest = self.history.iter().max_by_key(|one| one.bytes);
+        let (Some(oldest), Some(largest)) = (oldest, largest) else { return String::new() };
+        let since = age::since(&time(oldest).into(), self.now);
+        format!(
+            "history  {changes} changes, about {}, back to {since} ago; most of {}: {}\n",
+            bytes(size),
+            largest.resource,
+            bytes(largest.bytes)
+        )
     }
 
     /// All of it for programs, with the versions at rest.
@@ -117,13 +138,22 @@ impl Overview {
         let resources = inventory.resources.iter().map(|(resource, holdings)| {
             let stored: Vec<Value> =
                 holdings.stored.iter().map(|one| versions::encoding(one).into()).collect();
+            let older: Vec<Value> = holdings.older.iter().map(|one| versions::encoding(one).into()).collect();
             let servers =
                 holdings.encodings.iter().map(|(server, version)| (server.as_str(), version.as_str().into()));
             json!({
                 "resource": resource.to_string(),
                 "objects": holdings.objects(),
                 "storedVersions": Value::Array(stored),
+                "versionsInHistory": Value::Array(older),
                 "encodings": Value::Object(servers.collect::<Map>()),
+            })
+        });
+        let history = self.history.iter().map(|one| {
+            let (floor, since) = (one.floor.revision.to_string(), time(one.floor.committed_ms));
+            json!({
+                "resource": one.resource.to_string(), "floor": floor, "since": since, "changes": one.changes,
+                "bytes": one.bytes,
             })
         });
         let long = long.iter().map(|one| {
@@ -138,6 +168,7 @@ impl Overview {
             "servers": Value::Array(servers.collect()),
             "watches": self.watches,
             "resources": Value::Array(resources.collect()),
+            "history": Value::Array(history.collect()),
             "longObjects": Value::Array(long.collect()),
         })
     }
@@ -153,6 +184,11 @@ impl RegisteredServer {
             _ => format!("{}, without a lease", self.id),
         }
     }
+}
+
+/// A time in milliseconds since the Unix epoch, in the form of Kubernetes.
+fn time(ms: i64) -> String {
+    gotext::time(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
 }
 
 /// The registered servers, and those that only have a lease.
@@ -212,6 +248,8 @@ fn sum(metrics: &str, start: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revision::Revision;
+    use crate::storage::Moment;
 
     #[test]
     fn answers_are_in_the_order_of_questions() {
@@ -232,6 +270,12 @@ mod tests {
                 RegisteredServer { id: "b".to_owned(), since: None, heartbeat: None },
             ],
             watches: Some(sum("x{a=\"1\"} 1\nx{a=\"2\"} 2\nxy{} 5\n", "x{")),
+            history: vec![ResourceHistory {
+                resource: GroupResource::new("", "pods"),
+                floor: Moment { revision: Revision(4), committed_ms: 1_767_229_200_000 },
+                changes: 3,
+                bytes: 4096,
+            }],
             now: "2026-01-01T03:00:00Z".parse().expect("a time"),
         };
         let expected = "\
@@ -241,6 +285,7 @@ objects  3 of 2 resources, at revision 7
 server   a, since 3h ago, last heartbeat 2s ago
 server   b, without a lease
 watches  3 open at this server
+history  3 changes, about 4.0 KiB, back to 2h ago; most of pods: 4.0 KiB
 ";
         assert_eq!(overview.text(Palette::PLAIN), expected);
     }

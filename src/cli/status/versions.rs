@@ -5,7 +5,8 @@ use crate::codec::sealed;
 use crate::storage::Format;
 use crate::storage::inventory::{Holdings, Inventory, LongObject, Stored};
 
-const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
+const HEAD: [&str; 6] =
+    ["RESOURCE", "OBJECTS", "STORED VERSIONS", "IN HISTORY", "COMMON ENCODING VERSION", "SERVERS"];
 
 /// A row for each resource that has objects, or that servers encode.
 pub fn text(inventory: &Inventory) -> String {
@@ -27,16 +28,19 @@ pub fn text_of_long(long: &[LongObject], limit: usize) -> String {
     text
 }
 
-fn row(resource: &str, holdings: &Holdings) -> [String; 5] {
-    let stored: Vec<String> = holdings.stored.iter().map(encoding).collect();
+fn row(resource: &str, holdings: &Holdings) -> [String; 6] {
     let common = match (holdings.common_encoding(), holdings.encodings.len()) {
         (Some(common), _) => common,
         (None, 0) => "<none>",
         (None, _) => "<unset>",
     };
-    let stored = if stored.is_empty() { "<none>".to_owned() } else { stored.join(", ") };
+    let list = |stored: &[Stored]| match stored {
+        [] => "<none>".to_owned(),
+        some => some.iter().map(encoding).collect::<Vec<_>>().join(", "),
+    };
+    let (stored, older) = (list(&holdings.stored), list(&holdings.older));
     let (objects, servers) = (holdings.objects().to_string(), holdings.encodings.len().to_string());
-    [resource.to_owned(), objects, stored, common.to_owned(), servers]
+    [resource.to_owned(), objects, stored, older, common.to_owned(), servers]
 }
 
 /// The version and the encoding of objects, with their number.
@@ -71,27 +75,29 @@ mod tests {
         let inventory = Inventory {
             revision: Revision(7),
             extent: Extent::default(),
+            history: Vec::new(),
             resources: BTreeMap::from([
                 (
                     GroupResource::new("", "pods"),
                     Holdings {
                         stored: vec![stored("v1", Format::Json, 2), stored("v1", Format::Protobuf, 1)],
+                        older: vec![stored("v1", Format::Json, 4)],
                         encodings: encodings(&[("b", "v1"), ("a", "v1")]),
                     },
                 ),
                 (
                     GroupResource::new("apps", "deployments"),
                     Holdings {
-                        stored: Vec::new(),
                         encodings: encodings(&[("a", "apps/v1"), ("b", "apps/v2")]),
+                        ..Holdings::default()
                     },
                 ),
             ]),
         };
         let expected = "\
-RESOURCE          OBJECTS  STORED VERSIONS               COMMON ENCODING VERSION  SERVERS
-pods              3        v1 json (2), v1 protobuf (1)  v1                       2
-deployments.apps  0        <none>                        <unset>                  2
+RESOURCE          OBJECTS  STORED VERSIONS               IN HISTORY   COMMON ENCODING VERSION  SERVERS
+pods              3        v1 json (2), v1 protobuf (1)  v1 json (4)  v1                       2
+deployments.apps  0        <none>                        <none>       <unset>                  2
 ";
         assert_eq!(text(&inventory), expected);
         let long = LongObject { resource: GroupResource::new("", "pods"), name: "t/p".to_owned(), bytes: 9 };

@@ -62,6 +62,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         rbac: None,
+        schema_numbers: Default::default(),
         runtime,
         lanes: Default::default(),
         config: crate::api::config::Config {
@@ -70,6 +71,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
             namespace_contents: None,
             cluster_controllers: true,
             garbage_collection: true,
+            record_writers: Default::default(),
             generate_name: Arc::new(str::to_owned),
         },
     });

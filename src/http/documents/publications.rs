@@ -30,14 +30,20 @@ pub struct Publications {
     /// `host:port` of the server, which discovery returns to clients.
     address: String,
     clock: WallClock,
+    first: Arc<Publication>,
     newest: ArcSwap<Publication>,
-    /// Those of past generations that were asked for last.
+    /// The publications of past generations that were asked for last.
     past: std::sync::Mutex<VecDeque<(Arc<Served>, Arc<Publication>)>>,
     /// The lock that is held while the next publication is made.
     turn: Mutex<()>,
 }
 
 impl Publication {
+    /// The publication of the built-in resources. `address` is `host:port` of the server.
+    pub fn first(built_in: &Served, address: &str, clock: &WallClock) -> Self {
+        Self::new(built_in, &Extensions::default(), (address, clock), None)
+    }
+
     /// Makes the publication of a generation. Documents that are the same as in the publication before are taken from there.
     fn new(
         served: &Served,
@@ -62,10 +68,15 @@ impl Publication {
 }
 
 impl Publications {
-    pub fn new(served: &Served, address: String, clock: WallClock) -> Self {
-        let first = Publication::new(served, &Extensions::default(), (address.as_str(), &clock), None);
-        let newest = ArcSwap::from_pointee(first);
-        Self { address, clock, newest, past: Default::default(), turn: Mutex::new(()) }
+    /// Publications that begin with that of the built-in resources.
+    pub fn new(first: Arc<Publication>, address: String, clock: WallClock) -> Self {
+        let newest = ArcSwap::new(first.clone());
+        Self { address, clock, first, newest, past: Default::default(), turn: Mutex::new(()) }
+    }
+
+    /// The publication of the built-in resources.
+    pub fn first(&self) -> &Arc<Publication> {
+        &self.first
     }
 
     /// The documents of these generations or of newer ones.

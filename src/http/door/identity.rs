@@ -19,6 +19,10 @@ use crate::http::server::ConnectionInfo;
 use crate::metrics::{self, Filter};
 use crate::user::User;
 
+/// The user who acts in the name of another one; in the extensions of requests that impersonate.
+#[derive(Clone, Debug)]
+pub struct ActingUser(pub Arc<User>);
+
 impl Door {
     /// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it
     /// speaks HTTP/2, which can be abused for floods, is closed after its first request (upstream's
@@ -86,6 +90,7 @@ impl Door {
         if let Some(record) = audit_record(parts) {
             record.impersonated(found.user.clone(), found.constraint.unwrap_or_default());
         }
+        parts.extensions.insert(ActingUser(user.clone()));
         let wanted = Some(Box::new(wanted));
         let requester = user.clone();
         Ok(Who { user: found.user, requester, wanted })

@@ -29,7 +29,7 @@ struct Asked {
     uri: Uri,
 }
 
-/// What a request sees of the past.
+/// The view of the past that a request asks for.
 pub enum View {
     /// The state at a time, or why the request names none.
     State(Result<When, String>),

@@ -14,8 +14,8 @@ use crate::api::options::query::Query;
 use crate::api::verbs::past::history::{Include, Page, Versions};
 use crate::gotext;
 use crate::http::app::App;
-use crate::http::request::path::{ApiPath, ResourcePath};
 use crate::http::request::info::RequestInfo;
+use crate::http::request::path::{ApiPath, ResourcePath};
 use crate::http::request::query;
 use crate::http::response;
 use crate::http::response::compress::compress;
@@ -44,7 +44,8 @@ pub async fn serve(app: &App, info: &RequestInfo, parts: &Parts) -> Response {
     };
     match answered {
         Ok(value) => {
-            let text = crate::http::response::encode::encode_json(&value, crate::http::request::pretty(parts));
+            let text =
+                crate::http::response::encode::encode_json(&value, crate::http::request::pretty(parts));
             compress(&parts.headers, response::json(StatusCode::OK, text))
         }
         Err(error) => response::failure(&error, parts),
@@ -56,7 +57,8 @@ async fn history(app: &App, path: &ResourcePath, parts: &Parts) -> Result<Value,
     let served = app.api.served_everywhere().await?;
     let resource = served.find(&path.resource).ok_or(Error::UnknownResource)?;
     let is_object = path.subresource.is_none() && !path.watch && !path.proxy;
-    let (true, Some(name)) = (is_object && resource.definition.storage != Storage::Virtual, &path.name) else {
+    let (true, Some(name)) = (is_object && resource.definition.storage != Storage::Virtual, &path.name)
+    else {
         return Err(Error::bad_request("a history is that of one object: /history/<path of the object>"));
     };
     if resource.definition.namespaced() != path.namespace.is_some() {

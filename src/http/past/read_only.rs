@@ -1,9 +1,11 @@
-//! What a user may do in the past: read what he may read now, if he may also look back.
+//! The rights of a user in the past: to read what he may read now, if he may also look back.
 
 use std::sync::Arc;
 
 use super::when::When;
-use crate::auth::authorizer::{Answer, Attributes, Authorization, Authorizer, Decision, Given, Reason, UserRules};
+use crate::auth::authorizer::{
+    Answer, Attributes, Authorization, Authorizer, Decision, Given, Reason, UserRules,
+};
 use crate::user::User;
 
 /// The verb that lets a user look back, beside the verb of the read.

@@ -13,6 +13,7 @@ use crate::api::options::query::Query;
 use crate::api::options::selector::attributes::QuerySelectors;
 use crate::api::options::selector::field::FieldSelector;
 use crate::auth::authorizer::Attributes;
+use crate::http::branches;
 use crate::schema::names::GroupVersion;
 use crate::user::User;
 
@@ -73,7 +74,10 @@ impl RequestInfo {
 
     fn of_path(method: &Method, uri: &Uri, route: Option<ApiPath>) -> Self {
         let path = decode(uri.path()).unwrap_or(uri.path().into()).into_owned();
-        let verb = method.as_str().to_lowercase().into();
+        let verb = match branches::is_endpoint(&path) {
+            true => branches::VERB.into(),
+            false => method.as_str().to_lowercase().into(),
+        };
         let selectors = QuerySelectors::default();
         Self { route, verb, other: Some(Box::new(Other::Path(path))), name: None, selectors }
     }

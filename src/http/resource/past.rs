@@ -8,6 +8,7 @@ use futures_util::stream;
 use tokio::time::Instant;
 
 use super::Context;
+use super::action::Action;
 use crate::api::Target;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
@@ -18,6 +19,30 @@ use crate::api::verbs::past::Frozen;
 use crate::codec::object::Object;
 use crate::http::limits::PastRead;
 use crate::http::past::Past;
+use crate::http::request::path::ResourcePath;
+use crate::schema::resource::{ResourceDefinition, Storage};
+
+/// The kinds whose creation reads: they ask who the user is and what he may do.
+const SELF_REVIEWS: [&str; 3] = ["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"];
+
+/// Refuses what would change the past, or would reach the present.
+pub(super) fn check(
+    past: &Past,
+    action: Action,
+    path: &ResourcePath,
+    definition: &ResourceDefinition,
+) -> Result<(), Error> {
+    let is_review =
+        action == Action::Create && path.subresource.is_none() && SELF_REVIEWS.contains(&&*definition.plural);
+    let is_read = match action {
+        Action::Get | Action::List | Action::Watch => definition.storage != Storage::Virtual,
+        _ => false,
+    };
+    match is_review || is_read {
+        true => Ok(()),
+        false => Err(past.refuse(definition.group_resource(), path.name.as_deref().unwrap_or_default())),
+    }
+}
 
 impl Context<'_> {
     pub(super) async fn get_past(

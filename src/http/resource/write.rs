@@ -179,7 +179,7 @@ impl Context<'_> {
         Ok(response::encoded(status, media, bodies::object(encoder, answer, &self.app.printing).await?))
     }
 
-    fn agent(&self) -> Option<&str> {
+    pub(super) fn agent(&self) -> Option<&str> {
         header_text(&self.parts.headers, header::USER_AGENT)
     }
 

@@ -101,7 +101,10 @@ mod tests {
     #[test]
     fn managed_fields_are_left_out_wherever_they_are() {
         for (json, kept) in [
-            (r#"{"metadata":{"name":"a","managedFields":[{"x":1}],"uid":"u"}}"#, r#"{"metadata":{"name":"a","uid":"u"}}"#),
+            (
+                r#"{"metadata":{"name":"a","managedFields":[{"x":1}],"uid":"u"}}"#,
+                r#"{"metadata":{"name":"a","uid":"u"}}"#,
+            ),
             (r#"{"metadata":{"managedFields":[],"uid":"u"}}"#, r#"{"metadata":{"uid":"u"}}"#),
             (r#"{"metadata":{"uid":"u","managedFields":[]}}"#, r#"{"metadata":{"uid":"u"}}"#),
             (r#"{"metadata":{"managedFields":[]}}"#, r#"{"metadata":{}}"#),

@@ -4,7 +4,8 @@
 //! hidden one for each scalar of the schema to a depth of [`DEPTH`] that is in no list and no map.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use rowplane_sql::{Column, ColumnType, MAX_COLUMNS};
 
@@ -100,14 +101,18 @@ impl Columns {
             columns.push((*name).into(), *kind, source.clone(), *is_hidden);
         }
         let mut merged: Vec<(String, Option<Found>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for found in found {
             let name = column_name(&found.path);
-            match merged.iter_mut().find(|(known, _)| *known == name) {
-                None => merged.push((name, Some(found))),
-                Some((_, known)) => match known {
-                    Some(one) if one.path != found.path => *known = None,
-                    Some(one) if one.kind != found.kind => one.kind = ColumnType::Any,
-                    _ => {}
+            match places.entry(name.clone()) {
+                Entry::Vacant(place) => {
+                    place.insert(merged.len());
+                    merged.push((name, Some(found)));
+                }
+                Entry::Occupied(place) => match &mut merged[*place.get()].1 {
+                    Some(one) if one.path == found.path && one.kind == found.kind => {}
+                    Some(one) if one.path == found.path => one.kind = ColumnType::Any,
+                    other => *other = None,
                 },
             }
         }

@@ -1,6 +1,6 @@
 //! The table of a kind: its objects in the cache's state, or as of a revision in the store.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +11,13 @@ use super::columns::{Columns, NAME, NAMESPACE, Source};
 use super::past;
 use super::rights::Visible;
 use super::session::{Session, full_name};
+use super::wanted::{Found, Wanted};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::cache::{Objects, Range};
+use crate::cache::Objects;
 use crate::codec::object::Object;
 use crate::http::past::LOOK_BACK;
 
-/// Objects that are taken from a state at a time.
-const CHUNK: usize = 256;
 /// The size by which the planner reckons where the number of rows is not the user's to know.
 const UNKNOWN_SIZE: u64 = 1_000;
 
@@ -43,10 +42,14 @@ pub struct ObjectRow {
 }
 
 impl ObjectTable {
-    pub fn new(session: Arc<Session>, resource: Arc<Resource>, visible: Visible) -> Self {
+    /// The table with the rows that the user may see.
+    pub fn open(session: &Arc<Session>, resource: &Arc<Resource>) -> Result<Self, SqlError> {
+        let visible = session.runtime.block_on(session.visible(resource, &["list"]));
+        let visible = visible.map_err(SqlError::table)?;
+        let (session, resource) = (session.clone(), resource.clone());
         let columns = Arc::new(Columns::of(&resource));
         let objects = session.state.objects(resource.id);
-        Self { session, resource, columns, visible, past: OnceLock::new(), objects }
+        Ok(Self { session, resource, columns, visible, past: OnceLock::new(), objects })
     }
 
     pub fn visible(&self) -> &Visible {
@@ -56,7 +59,7 @@ impl ObjectTable {
     /// The objects that a lookup wants and the user may see.
     pub fn find(&self, lookup: &Lookup) -> Result<Found, SqlError> {
         let revision = match &lookup.at {
-            Some(time) => Some(self.session.revision_of(time).map_err(SqlError::table)?),
+            Some(time) => Some(past::revision_of(&self.session, time).map_err(SqlError::table)?),
             None => self.session.as_of,
         };
         let found: Found = match revision {
@@ -128,57 +131,6 @@ fn is_skipped(session: &Session, found: &Result<Arc<Object>, SqlError>) -> bool 
         session.broken.fetch_add(1, Ordering::Relaxed);
     }
     is_broken
-}
-
-/// Objects one after the other.
-pub type Found = Box<dyn Iterator<Item = Result<Arc<Object>, SqlError>> + Send>;
-
-/// The part of a resource that a lookup wants.
-#[derive(Default)]
-pub struct Wanted {
-    /// Namespaces and names of single objects.
-    pub keys: VecDeque<(String, String)>,
-    /// Namespaces; `None` for all of them.
-    pub namespaces: VecDeque<Option<String>>,
-}
-
-impl Wanted {
-    fn keys(namespaces: BTreeSet<String>, names: &BTreeSet<String>) -> Self {
-        let of = |namespace: &String| names.iter().map(|name| (namespace.clone(), name.clone())).collect();
-        Self { keys: namespaces.iter().flat_map(|one| -> Vec<_> { of(one) }).collect(), ..Self::default() }
-    }
-
-    fn ranges(namespaces: Option<BTreeSet<String>>) -> Self {
-        let namespaces = match namespaces {
-            Some(namespaces) => namespaces.into_iter().map(Some).collect(),
-            None => [None].into(),
-        };
-        Self { namespaces, ..Self::default() }
-    }
-
-    /// The wanted objects of a state.
-    fn of(mut self, objects: Objects) -> impl Iterator<Item = Result<Arc<Object>, SqlError>> + Send {
-        let mut range: Option<Range> = None;
-        let mut chunk: VecDeque<Arc<Object>> = VecDeque::new();
-        std::iter::from_fn(move || {
-            while let Some((namespace, name)) = self.keys.pop_front() {
-                if let Some(object) = objects.get(&namespace, &name) {
-                    return Some(Ok(object));
-                }
-            }
-            while chunk.is_empty() {
-                let next = match range.take() {
-                    Some(range) => range,
-                    None => Range::of(self.namespaces.pop_front()?.as_deref()),
-                };
-                chunk.extend(objects.range(&next).take(CHUNK).cloned());
-                if let Some(last) = chunk.back().filter(|_| chunk.len() == CHUNK) {
-                    range = Some(next.after_key(last.key()));
-                }
-            }
-            chunk.pop_front().map(Ok)
-        })
-    }
 }
 
 impl Table for ObjectTable {

@@ -6,8 +6,8 @@ use futures_util::StreamExt as _;
 use rowplane_sql::Error as SqlError;
 use tokio::time::timeout_at;
 
-use super::objects::{Found, Wanted};
 use super::session::{Session, timed_out};
+use super::wanted::{Found, Wanted};
 use crate::api::Target;
 use crate::api::error::Error;
 use crate::api::options::list::{ListAt, ListOptions, Selection};
@@ -21,6 +21,8 @@ use crate::http::app::App;
 use crate::http::past::when::When;
 use crate::revision::Revision;
 
+/// The most times that a statement may name.
+const MOST_TIMES: usize = 16;
 /// The most keys that are read one by one. More are found in a scan of their namespaces.
 const MOST_KEYS: usize = 64;
 
@@ -32,6 +34,20 @@ pub async fn revision(app: &App, time: &str) -> Result<Revision, Error> {
         When::Revision(revision) => app.api.moment_of(revision).await?,
     };
     Ok(moment.revision)
+}
+
+/// The revision of a time in a statement, which may name a few only, since each of them makes a scan.
+pub fn revision_of(session: &Session, time: &str) -> Result<Revision, Error> {
+    match session.times(|times| (times.get(time).copied(), times.len())) {
+        (Some(revision), _) => return Ok(revision),
+        (None, count) if count >= MOST_TIMES => {
+            return Err(Error::BadRequest(format!("a statement may name at most {MOST_TIMES} times")));
+        }
+        (None, _) => {}
+    }
+    let found = wait(session, revision(&session.app, time))??;
+    session.times(|times| times.insert(time.to_owned(), found));
+    Ok(found)
 }
 
 /// The wanted objects as of a revision.

@@ -67,7 +67,8 @@ impl SqlRequest {
     pub fn time(&self, limit: Duration) -> Result<Duration, Error> {
         let Some(text) = &self.timeout else { return Ok(limit) };
         let span = parse_span(text).and_then(|span| Duration::try_from(span).ok());
-        let span = span.ok_or_else(|| Error::BadRequest(format!("timeout: {text:?} is not a length of time")))?;
+        let span =
+            span.ok_or_else(|| Error::BadRequest(format!("timeout: {text:?} is not a length of time")))?;
         Ok(span.min(limit))
     }
 }

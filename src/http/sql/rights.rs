@@ -64,7 +64,12 @@ impl Session {
     }
 
     /// `None` if the user has all of these verbs; otherwise the refusal of the first that he lacks.
-    async fn may(&self, resource: &Resource, namespace: &str, verbs: &[&str]) -> Result<Option<Error>, Error> {
+    async fn may(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        verbs: &[&str],
+    ) -> Result<Option<Error>, Error> {
         let definition = &resource.definition;
         for verb in verbs {
             let attributes = Attributes {

@@ -1,16 +1,14 @@
-//! A statement's view of the cluster: who asks, the one revision of all its rows, and its tables.
+//! A statement's view of the cluster: who asks, the one revision of all its rows, and the resources that have tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rowplane_sql::{Catalog, Error as SqlError, Function, Stop, Table, Watch};
+use rowplane_sql::{Stop, Watch};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::objects::ObjectTable;
-use super::{past, tables};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
@@ -19,11 +17,7 @@ use crate::http::app::App;
 use crate::revision::Revision;
 use crate::schema::names::GroupVersion;
 use crate::schema::resource::Verb;
-use crate::storage::ResourceId;
 use crate::user::User;
-
-/// The most times that a statement may name.
-const MOST_TIMES: usize = 16;
 
 /// A statement's view of the cluster. It lives as long as the statement does, on the statement's thread.
 pub struct Session {
@@ -44,7 +38,6 @@ pub struct Session {
     /// The number of objects that were left out.
     pub broken: AtomicU64,
     resources: HashMap<String, Arc<Resource>>,
-    opened: Mutex<HashMap<ResourceId, Arc<ObjectTable>>>,
     times: Mutex<HashMap<String, Revision>>,
     warnings: Mutex<Vec<String>>,
 }
@@ -68,7 +61,7 @@ impl Session {
         let Parts { app, user, served, state, as_of, namespaces, is_strict, .. } = parts;
         let Parts { skips_broken, runtime, deadline, .. } = parts;
         let resources = tables_of(&served);
-        let (opened, times, warnings) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (times, warnings) = (Mutex::default(), Mutex::default());
         Self {
             app,
             user,
@@ -82,7 +75,6 @@ impl Session {
             runtime,
             deadline,
             resources,
-            opened,
             times,
             warnings,
         }
@@ -93,29 +85,9 @@ impl Session {
         &self.resources
     }
 
-    /// The table of a resource, with the rows that the user may see.
-    pub fn objects(self: &Arc<Self>, resource: &Arc<Resource>) -> Result<Arc<ObjectTable>, SqlError> {
-        if let Some(table) = lock(&self.opened).get(&resource.id) {
-            return Ok(table.clone());
-        }
-        let visible = self.runtime.block_on(self.visible(resource, &["list"])).map_err(SqlError::table)?;
-        let table = Arc::new(ObjectTable::new(self.clone(), resource.clone(), visible));
-        lock(&self.opened).insert(resource.id, table.clone());
-        Ok(table)
-    }
-
-    /// The revision of a time as the statement spells it. A statement may name a few times only, since each of them makes a
-    /// scan.
-    pub fn revision_of(&self, time: &str) -> Result<Revision, Error> {
-        if let Some(revision) = lock(&self.times).get(time) {
-            return Ok(*revision);
-        }
-        if lock(&self.times).len() >= MOST_TIMES {
-            return Err(Error::BadRequest(format!("a statement may name at most {MOST_TIMES} times")));
-        }
-        let revision = past::wait(self, past::revision(&self.app, time))??;
-        lock(&self.times).insert(time.to_owned(), revision);
-        Ok(revision)
+    /// Looks at the times that the statement has named, or notes one.
+    pub fn times<A>(&self, work: impl FnOnce(&mut HashMap<String, Revision>) -> A) -> A {
+        work(&mut lock(&self.times))
     }
 
     /// The names of all namespaces.
@@ -141,7 +113,7 @@ impl Session {
         let mut warnings = lock(&self.warnings).clone();
         match self.broken.load(Ordering::Relaxed) {
             0 => {}
-            broken => warnings.push(format!("{broken} objects that cannot be decoded were left out")),
+            broken => warnings.push(format!("objects that cannot be decoded were left out: {broken}")),
         }
         warnings
     }
@@ -189,38 +161,7 @@ pub fn full_name(resource: &Resource) -> String {
     }
 }
 
-/// The tables of a session.
-pub struct Tables(pub Arc<Session>);
-
-impl Catalog for Tables {
-    fn names(&self) -> Vec<String> {
-        let own = tables::NAMES.iter().map(|name| (*name).to_owned());
-        self.0.resources.keys().cloned().filter(|name| !tables::NAMES.contains(&&**name)).chain(own).collect()
-    }
-
-    fn table(&self, name: &str) -> Result<Arc<dyn Table>, SqlError> {
-        let Self(session) = self;
-        if let Some(table) = tables::open(session, name) {
-            return table;
-        }
-        let Some(resource) = session.resources.get(name) else {
-            return Err(SqlError::statement(format!("no such table: {name}")));
-        };
-        let table = session.objects(resource)?;
-        session.warn_of(name, table.visible());
-        Ok(table)
-    }
-
-    fn views(&self) -> &[(&'static str, &'static str)] {
-        tables::VIEWS
-    }
-
-    fn functions(&self) -> Vec<Function> {
-        tables::functions::all()
-    }
-}
-
-/// What ends a statement: its deadline, or a client that has gone.
+/// The end of a statement: its deadline, or a client that has gone.
 pub struct Limits<T> {
     pub deadline: Instant,
     pub answer: mpsc::Sender<T>,

@@ -28,7 +28,9 @@ pub fn open(session: &Arc<Session>, name: &str) -> Option<Result<Arc<dyn Table>,
         "columns" => Ok(columns::table(session)),
         "conditions" => listed::table(session, conditions::COLUMNS, conditions::rows),
         "ownership" => listed::table(session, ownership::COLUMNS, ownership::rows),
-        "resources" => Ok(Arc::new(Fixed { columns: columns(resources::COLUMNS), rows: resources::rows(session) })),
+        "resources" => {
+            Ok(Arc::new(Fixed { columns: columns(resources::COLUMNS), rows: resources::rows(session) }))
+        }
         _ => return None,
     })
 }

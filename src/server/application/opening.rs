@@ -13,6 +13,7 @@ use crate::api::cluster::{Cluster, Parts};
 use crate::api::concerns;
 use crate::api::config::TokenIssuing;
 use crate::api::followers::api_services::ProxyIdentity;
+use crate::api::followers::definitions::SchemaNumbers;
 use crate::api::hidden::HiddenResources;
 use crate::api::kubelets::Kubelets;
 use crate::api::meta::generate_name;
@@ -31,6 +32,7 @@ use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
+use crate::server::branches::Origin;
 use crate::server::config::{Config, Controllers};
 use crate::server::datastore::Datastore;
 use crate::server::error::BuildError;
@@ -50,6 +52,7 @@ pub struct Opened {
     cache: Cache,
     built_in: Arc<Served>,
     encryption: Encryption,
+    schema_numbers: SchemaNumbers,
 }
 
 impl Opened {
@@ -58,7 +61,11 @@ impl Opened {
         config: &Config,
         runtime: &Runtime,
         progress: &LoadProgress,
+        origin: Option<&Origin>,
     ) -> Result<Self, BuildError> {
+        if let Some(origin) = origin {
+            return Self::fork(backend, config, runtime, origin).await;
+        }
         let mark = Arc::new(mark_path(config).map_or_else(HighWaterMark::default, HighWaterMark::load));
         backend.hold_to(&mark).await?;
         repair_clock(&*backend, &mark).await?;
@@ -91,7 +98,26 @@ impl Opened {
         let limit = config.limits.max_object_bytes;
         let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
         let served = Served::new(registry, &ids, config.storage_media_type, concerns::of_definition);
-        Ok(Self { backend, mark, hidden, storing, store, cache, built_in: Arc::new(served), encryption })
+        let (built_in, schema_numbers) = (Arc::new(served), SchemaNumbers::default());
+        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, schema_numbers })
+    }
+
+    /// The store of a fork, whose cache holds the state that the store begins with.
+    async fn fork(
+        backend: Arc<dyn Backend>,
+        config: &Config,
+        runtime: &Runtime,
+        origin: &Origin,
+    ) -> Result<Self, BuildError> {
+        let (mark, storing) = (Arc::new(HighWaterMark::default()), runtime.group());
+        let hidden = HiddenResources::register(&*backend).await?;
+        let (cache, sink) =
+            Cache::fork(backend.clone(), Draft::parse, origin.state.clone(), mark.clone(), &storing);
+        let limit = config.limits.max_object_bytes;
+        let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
+        let (built_in, encryption) = (origin.built_in.clone(), Encryption::default());
+        let schema_numbers = origin.schema_numbers.clone();
+        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, schema_numbers })
     }
 
     /// The cluster on the store.
@@ -104,7 +130,7 @@ impl Opened {
         lanes: Lanes,
         runtime: &Runtime,
     ) -> Result<Cluster, BuildError> {
-        let Self { backend, hidden, store, cache, built_in, encryption, .. } = self;
+        let Self { backend, hidden, store, cache, built_in, encryption, schema_numbers, .. } = self;
         let service_routes = ServiceRoutes::new(
             config.service_routes.clone(),
             cache.clone(),
@@ -126,6 +152,7 @@ impl Opened {
             token_keys: read_token_keys(&*backend, &runtime.clock).await?,
             tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
             encryption,
+            schema_numbers,
             lanes,
             config: crate::api::config::Config {
                 min_request_timeout: config.limits.min_request_timeout,
@@ -133,6 +160,7 @@ impl Opened {
                 namespace_contents: config.namespace_contents.then_some(contents),
                 cluster_controllers: config.controllers != Controllers::OfServer,
                 garbage_collection: config.garbage_collection,
+                record_writers: config.record_writers,
                 generate_name: names_from(runtime.random.fork()),
             },
             runtime: runtime.clone(),

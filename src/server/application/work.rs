@@ -20,6 +20,7 @@ use crate::controllers::servers::identity_lease::Claimant;
 use crate::controllers::servers::kubernetes_service::Advertised;
 use crate::controllers::servers::leader::Election;
 use crate::controllers::{self, IdentityLeases, Runner};
+use crate::egress::Network;
 use crate::http::door::Door;
 use crate::http::health::HealthChecks;
 use crate::identity::{Instance, ServerIdentity};
@@ -59,9 +60,11 @@ impl Work<'_> {
         let runner = self.runner();
         let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
         let migration = migration::Config { rate: config.limits.migration_rate, agreement };
+        let asks_extensions = !controlling.egresses.to(Network::Cluster).is_closed();
         let settings = controllers::Config {
             event_ttl: config.limits.event_ttl,
             flow_control: door.flow_control.is_some(),
+            asks_extensions,
             advertised,
         };
         if config.controllers == Controllers::Run {
@@ -77,7 +80,10 @@ impl Work<'_> {
             }
         }
         let asked = health.add_post_start_hook("apiservice-discovery-controller");
-        runner.spawn_extension_documents(move || asked.finish());
+        match asks_extensions {
+            true => runner.spawn_extension_documents(move || asked.finish()),
+            false => asked.finish(),
+        }
         if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
             (&replica, identity, &config.identity)
         {
@@ -98,7 +104,7 @@ impl Work<'_> {
     pub fn compact(&self, backend: &Arc<dyn Backend>, compaction: Compaction, replica: Option<&Replica>) {
         let (backend, metrics) = (backend.clone(), self.api.runtime.metrics.clone());
         self.runner().while_leading(&election(replica), "compactor", move || {
-            Box::pin(compact_regularly(backend.clone(), compaction, metrics.clone()))
+            Box::pin(compact_regularly(backend.clone(), compaction.clone(), metrics.clone()))
         });
     }
 

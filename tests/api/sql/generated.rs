@@ -25,7 +25,11 @@ const COLUMNS: &[Typed] = &[
     Typed { column: "name", path: &["metadata", "name"], values: &["'p1'", "'p12'", "'q'"] },
     Typed { column: "namespace", path: &["metadata", "namespace"], values: &["'t'", "'u'"] },
     Typed { column: "spec_node_name", path: &["spec", "nodeName"], values: &["'n0'", "'n1'", "'n3'", "''"] },
-    Typed { column: "status_phase", path: &["status", "phase"], values: &["'Pending'", "'Running'", "'Failed'"] },
+    Typed {
+        column: "status_phase",
+        path: &["status", "phase"],
+        values: &["'Pending'", "'Running'", "'Failed'"],
+    },
     Typed { column: "spec_priority", path: &["spec", "priority"], values: &["0", "5", "'5'", "7.5", "-1"] },
     Typed { column: "spec_host_network", path: &["spec", "hostNetwork"], values: &["1", "0"] },
     Typed {
@@ -190,7 +194,9 @@ async fn time_and_sql_47_55_conditions_are_those_of_a_list(setup: Setup) {
         let sql = condition.sql();
         // Joined to itself, so that indexes answer the same.
         let query = match at % 4 {
-            0 => format!("SELECT namespace, name FROM pods JOIN (SELECT uid FROM pods WHERE {sql}) USING (uid) ORDER BY 1, 2"),
+            0 => format!(
+                "SELECT namespace, name FROM pods JOIN (SELECT uid FROM pods WHERE {sql}) USING (uid) ORDER BY 1, 2"
+            ),
             _ => format!("SELECT namespace, name FROM pods WHERE {sql} ORDER BY 1, 2"),
         };
         let mut expected: Vec<Value> =

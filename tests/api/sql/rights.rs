@@ -58,11 +58,16 @@ async fn time_and_sql_51_rows_of_some_namespaces(setup: Setup) {
     let query = "SELECT namespace, name FROM configmaps ORDER BY 1";
     let found = rows(&alice, query).await;
     assert_eq!(found, [json!(["n2", "map"]), json!(["n4", "map"])]);
-    assert_eq!(warnings(&alice, query).await, ["configmaps: only rows of 2 namespaces, which \"alice\" may list"]);
+    assert_eq!(
+        warnings(&alice, query).await,
+        ["configmaps: only rows of 2 namespaces, which \"alice\" may list"]
+    );
     // Where all is asked for, anything less is refused.
     let answer = send(&alice, query, json!({"strict": true})).await;
     assert_eq!(answer.status, 403, "{}", answer.text());
-    let within = |namespaces: Value, strict: bool| send(&alice, query, json!({"namespaces": namespaces, "strict": strict}));
+    let within = |namespaces: Value, strict: bool| {
+        send(&alice, query, json!({"namespaces": namespaces, "strict": strict}))
+    };
     let answer = within(json!(["n2"]), true).await;
     assert_eq!(lines(query, &answer)[1], json!(["n2", "map"]));
     assert_eq!(within(json!(["n1", "n2"]), true).await.status, 403);
@@ -70,7 +75,10 @@ async fn time_and_sql_51_rows_of_some_namespaces(setup: Setup) {
     for plural in ["secrets", "nodes", "namespaces"] {
         let query = format!("SELECT * FROM {plural}");
         assert_eq!(rows(&alice, &query).await, [] as [Value; 0]);
-        assert_eq!(warnings(&alice, &query).await, [format!("{plural}: no rows, since \"alice\" may list none")]);
+        assert_eq!(
+            warnings(&alice, &query).await,
+            [format!("{plural}: no rows, since \"alice\" may list none")]
+        );
     }
     // The admin sees all.
     assert_eq!(rows(&server, "SELECT count(*) FROM secrets WHERE name = 'secret'").await, [json!([5])]);
@@ -103,7 +111,10 @@ async fn time_and_sql_51_no_trick_shows_more(setup: Setup) {
     for (query, expected) in [
         ("SELECT count(*) FROM secrets", json!([0])),
         ("SELECT count(*), max(namespace), min(namespace) FROM pods", json!([2, "n4", "n2"])),
-        ("SELECT (SELECT group_concat(name) FROM secrets), (SELECT count(*) FROM namespaces)", json!([null, 0])),
+        (
+            "SELECT (SELECT group_concat(name) FROM secrets), (SELECT count(*) FROM namespaces)",
+            json!([null, 0]),
+        ),
         ("SELECT count(DISTINCT resource_version) FROM configmaps", json!([2])),
         ("SELECT count(*) FROM pods a, pods b", json!([4])),
     ] {
@@ -125,7 +136,10 @@ async fn time_and_sql_51_no_trick_shows_more(setup: Setup) {
     }
     assert_eq!(plan(server.token("alice-token")).await, before);
     assert_eq!(refused(&alice, "SELECT json(name) FROM configmaps").await, message);
-    assert_eq!(refused(&alice, "SELECT json(name) FROM secretz").await, refused(&server, "SELECT json(name) FROM secretz").await);
+    assert_eq!(
+        refused(&alice, "SELECT json(name) FROM secretz").await,
+        refused(&server, "SELECT json(name) FROM secretz").await
+    );
     server.stop().await;
 }
 

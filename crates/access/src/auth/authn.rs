@@ -111,12 +111,21 @@ struct Shared {
     oidc: OnceLock<Arc<Oidc>>,
     /// A webhook that knows tokens, if there is one.
     webhook: OnceLock<TokenWebhook>,
+    /// The authenticator of the cluster that this one is a branch of, whose tokens are accepted, too.
+    parent: Option<Authenticator>,
 }
 
 impl Authenticator {
     pub fn new(settings: Settings, tokens: Tokens) -> Self {
         let token_file = ArcSwap::from_pointee(tokens);
         let shared = Shared { settings, token_file, ..Shared::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The authenticator of a branch: it accepts what the parent does. The parent accepts none of the branch's tokens.
+    pub fn of_branch(parent: &Self) -> Self {
+        let settings = parent.shared.settings.clone();
+        let shared = Shared { settings, parent: Some(parent.clone()), ..Shared::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -205,6 +214,11 @@ impl Authenticator {
     pub async fn recheck(&self, token: &str, user: &User) -> Result<(), Unauthenticated> {
         let refused = || Err(Unauthenticated::Refused("the token is not valid any more".to_owned()));
         if self.shared.token_file.load().user(token).is_some_and(|known| is_same(known, user)) {
+            return Ok(());
+        }
+        if let Some(parent) = &self.shared.parent
+            && Box::pin(parent.recheck(token, user)).await.is_ok()
+        {
             return Ok(());
         }
         if let Some(verifier) = self.shared.service_accounts.get()
@@ -309,6 +323,14 @@ impl Authenticator {
                 }
                 Ok(None) => {}
                 Err(why) => refused.extend(why),
+            }
+        }
+        if let Some(parent) = &self.shared.parent {
+            // The rows that a token depends on are the parent's, and no commit of a branch can require them.
+            match Box::pin(parent.token_by(token, audiences, By::Newest)).await {
+                Ok(accepted) => return Ok(accepted),
+                Err(TokenError::Refused(why)) => refused.extend(why),
+                Err(error) => return Err(error),
             }
         }
         if refused.is_empty() {

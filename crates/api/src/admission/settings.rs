@@ -53,6 +53,15 @@ impl Settings {
         self
     }
 
+    /// Switches plugins off, whatever the flags say.
+    pub fn without(mut self, plugins: &[&str]) -> Self {
+        for plugin in plugins {
+            self.enabled.remove(*plugin);
+            self.disabled.insert((*plugin).to_owned());
+        }
+        self
+    }
+
     /// Whether a plugin of this name is on.
     pub fn has(&self, plugin: &str) -> bool {
         plugins::find(plugin).is_some_and(|plugin| self.is_on(plugin))

@@ -1,4 +1,4 @@
-//! What was served in the past: built-in kinds as now, custom ones by their definitions then.
+//! Past generations of served resources: built-in kinds as now, custom ones by their definitions then.
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 pub mod known;
 pub mod past;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::Mutex;
@@ -30,11 +31,22 @@ pub struct Definitions {
     pub known: Mutex<Known>,
     pub schemas: Schemas,
     pub past: PastGenerations,
-    numbers: AtomicU32,
+    numbers: SchemaNumbers,
+}
+
+/// The numbers of structural schemas. A cluster and its forks share them, since they share objects, and an object notes the
+/// number of the schema that it conforms to.
+#[derive(Clone)]
+pub struct SchemaNumbers(Arc<AtomicU32>);
+
+impl Default for SchemaNumbers {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU32::new(1)))
+    }
 }
 
 impl Definitions {
-    pub fn new(built_in: &Served, names: HiddenRows) -> Self {
+    pub fn new(built_in: &Served, names: HiddenRows, numbers: SchemaNumbers) -> Self {
         Self {
             resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
             names,
@@ -42,7 +54,7 @@ impl Definitions {
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
             past: PastGenerations::default(),
-            numbers: AtomicU32::new(1),
+            numbers,
         }
     }
 
@@ -58,6 +70,11 @@ impl Definitions {
     }
 
     pub fn number(&self) -> u32 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+        self.numbers.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The numbers, for a fork.
+    pub fn numbers(&self) -> SchemaNumbers {
+        self.numbers.clone()
     }
 }

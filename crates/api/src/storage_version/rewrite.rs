@@ -16,6 +16,9 @@ use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written}
 use crate::write::{Current, Next, Proposal, Reads, Ready, Write};
 use crate::{Api, Target};
 
+/// The manager that the history names.
+const MANAGER: &str = "storage-migration";
+
 /// The outcome of rewriting a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
@@ -106,5 +109,6 @@ async fn again(
             (effects, Mutation::new(target.key(), expect, Change::Delete))
         }
     };
-    Ok(effects.onto(mutation.unlimited()))
+    let author = api.author(request, MANAGER);
+    Ok(effects.onto(Mutation { author, ..mutation.unlimited() }))
 }

@@ -88,7 +88,7 @@ impl Api {
         self.cache.backend().changes_between(filter, before, after, limit).await.map_err(no_moment)
     }
 
-    /// What was served at a revision.
+    /// The resources that were served at a revision.
     pub async fn served_as_of(&self, at: Revision) -> Result<Arc<Served>, Error> {
         if let Some(served) = self.served_since(at).await? {
             return Ok(served);
@@ -157,7 +157,9 @@ fn check_reached(wanted: Revision, at: Revision) -> Result<(), Error> {
 /// The error of a resource that cannot be read at a revision: 410 if that state is not kept any more.
 fn not_kept(resource: &Resource, error: PastError) -> Error {
     let before = match error {
-        PastError::Expired { floor, .. } => format!("{} (revision {})", time(floor.committed_ms), floor.revision),
+        PastError::Expired { floor, .. } => {
+            format!("{} (revision {})", time(floor.committed_ms), floor.revision)
+        }
         PastError::Store(storage::Error::Compacted { oldest }) => format!("revision {oldest}"),
         other => return no_moment(other),
     };
@@ -174,7 +176,9 @@ fn no_moment(error: PastError) -> Error {
         PastError::Store(storage::Error::Future { requested, current }) => Error::BadRequest(format!(
             "revision {requested} is in the future; the newest one of the store is {current}"
         )),
-        PastError::BeforeFirst => expired("history before the first commit whose time is known is not kept".to_owned()),
+        PastError::BeforeFirst => {
+            expired("history before the first commit whose time is known is not kept".to_owned())
+        }
         PastError::Expired { floor, .. } => {
             let (time, revision) = (time(floor.committed_ms), floor.revision);
             expired(format!("history before {time} (revision {revision}) is not kept"))

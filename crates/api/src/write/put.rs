@@ -12,7 +12,7 @@ use crate::effects::Effects;
 use crate::error::{Error, Exists};
 use crate::mutation::new_object::Naming;
 use crate::options::DryRun;
-use crate::request::Request;
+use crate::request::{Options, Request};
 use crate::schema::resource::Verb;
 use crate::storage::{AuditRow, Change, Expect, Mutation, Written};
 use crate::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
@@ -92,7 +92,8 @@ impl Api {
             Ok(mutation) => {
                 effects.require(reserved.requires());
                 let decided_at = write.request.decided_at;
-                effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation })
+                let author = self.author(write.request, write.manager());
+                effects.onto(Mutation { audit: audited.row(), author, decided_at, ..mutation })
             }
             Err(error) => {
                 reserved.settle(self, target, None).await;
@@ -132,7 +133,9 @@ impl Api {
         let effects = concerns::remove(&self.change(write, Some(&current)), effects.preconditions())?;
         let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
         let decided_at = write.request.decided_at;
-        let (joined, mutation) = effects.onto(Mutation { audit: audited.row(), decided_at, ..mutation });
+        let author = self.author(write.request, write.manager());
+        let (joined, mutation) =
+            effects.onto(Mutation { audit: audited.row(), author, decided_at, ..mutation });
         Ok(match self.store.write_joined(joined, mutation).await? {
             Written::Committed { revision, .. } => {
                 write.request.committed();
@@ -217,6 +220,15 @@ impl<'a> Write<'a> {
     {
         let target = self.request.target;
         Target { name: naming.map_or(target.name, |naming| &naming.name), ..target }
+    }
+
+    /// The field manager that the write names; empty if it names none.
+    fn manager(&self) -> &'a str {
+        let sent = match self.request.options {
+            Options::Write(options) => options.field_manager.as_deref(),
+            Options::None | Options::Delete(_) => None,
+        };
+        self.manager.or(sent).unwrap_or_default()
     }
 
     /// The audit record of the request, which is stored in the database with the write itself.

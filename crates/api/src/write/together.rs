@@ -125,7 +125,7 @@ impl Api {
         let (old, stored) = (Some(&object), Some(&*stored));
         let change = ObjectChange { cluster: self, target, part: Part::Main, old, stored, quotas: None };
         let effects = concerns::remove(&change, effects)?;
-        let mutation = Mutation::new(target.key(), Expect::At(revision), Change::Delete);
+        let mutation = self.delete_mutation(target, revision);
         self.push(mutations, target, effects, mutation);
         Ok(())
     }

@@ -13,16 +13,18 @@ mod tree;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::tree::Map;
+use bytes::Bytes;
 
 use self::kept::ExactBytes;
 use self::layout::Layout;
 use self::protobuf::Slot;
+use super::at_rest;
 use super::managed;
 use super::protobuf::with_version;
 use super::sealed;
 use crate::json::scan;
 use crate::revision::Revision;
+use crate::tree::Map;
 
 pub use self::draft::{Draft, Replaces};
 pub use self::protobuf::{Message, Unencodable};
@@ -136,6 +138,14 @@ impl Object {
         scan::raw_string(&self.json, &scan::member(&self.json, 0, "apiVersion")?)
     }
 
+    /// The object's uid.
+    pub fn uid(&self) -> Option<&str> {
+        self.layout?;
+        let metadata = scan::member(&self.json, 0, "metadata")?;
+        let text = &self.json[..metadata.end];
+        scan::raw_string(text, &scan::member(text, metadata.start, "uid")?)
+    }
+
     /// The raw text of one label's value, without building a map. Valid label values need no escapes.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.layout?.label(&self.json, name)
@@ -160,6 +170,14 @@ impl Object {
             settled: self.settled.clone(),
             message: Slot::holding(self.message.get().and_then(|message| with_version(&message, revision))),
             ..Object::new(revision, self.key.clone(), json, Some(layout))
+        }
+    }
+
+    /// The object as a stored value, in JSON; a value that cannot be read as it is.
+    pub fn to_stored(&self) -> Bytes {
+        match self.layout {
+            Some(layout) => at_rest::of_json(&layout.without_version(&self.json, self.revision)),
+            None => Bytes::copy_from_slice(&self.json),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::codec::object::{Object, joined_key};
 use crate::revision::Revision;
-use crate::storage::ResourceId;
+use crate::storage::memory::Base;
+use crate::storage::{Key, ResourceId, Scan};
 
 /// All objects of the held resources at one revision. Clones share everything.
 #[derive(Clone, Default)]
@@ -118,6 +120,13 @@ impl State {
         self.resources.insert(resource, Resource { objects, changed: self.revision });
     }
 
+    /// Replaces the objects of a held resource by others at the same revisions.
+    pub fn replace(&mut self, resource: ResourceId, objects: Objects) {
+        if let Some(held) = self.resources.get_mut(&resource) {
+            held.objects = objects;
+        }
+    }
+
     pub fn remove(&mut self, resource: ResourceId) {
         self.resources.remove(&resource);
     }
@@ -125,6 +134,36 @@ impl State {
     /// The number of objects of each resource.
     pub fn counts(&self) -> impl Iterator<Item = (ResourceId, usize)> {
         self.resources.iter().map(|(id, resource)| (*id, resource.objects.len()))
+    }
+}
+
+/// A state is what a fork of the store begins with.
+impl Base for State {
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        State::get(self, key.resource, &key.namespace, &key.name)
+    }
+
+    fn objects<'a>(&'a self, scan: &Scan) -> Box<dyn Iterator<Item = Arc<Object>> + Send + 'a> {
+        let Some(resource) = self.resources.get(&scan.resource) else { return Box::new(std::iter::empty()) };
+        let range = Range::of(scan.namespace.as_deref());
+        let range = match &scan.after {
+            Some((namespace, name)) => range.after(namespace, name),
+            None => range,
+        };
+        Box::new(resource.objects.range(&range).cloned())
+    }
+
+    fn objects_of(&self, revisions: &[Revision]) -> Vec<(ResourceId, Arc<Object>)> {
+        let wanted: HashSet<Revision> = revisions.iter().copied().collect();
+        let of_resource = |(id, resource): (&ResourceId, &Resource)| {
+            let found = resource.objects.set.iter().filter(|entry| wanted.contains(&entry.0.revision()));
+            found.map(|entry| (*id, entry.0.clone())).collect::<Vec<_>>()
+        };
+        self.resources.iter().flat_map(of_resource).collect()
     }
 }
 
@@ -142,7 +181,7 @@ impl Objects {
     }
 
     /// The objects of a range, in key order.
-    pub fn range<'a>(&'a self, range: &'a Range) -> impl Iterator<Item = &'a Arc<Object>> {
+    pub fn range<'a>(&'a self, range: &Range) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
         let before = range.before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         self.set.range::<_, str>((Bound::Excluded(&*range.after), before)).map(|entry| &entry.0)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
 
-use super::Metrics;
+use super::{Metrics, labels_of};
 
 pub const COMMIT_SECONDS: &str = "rowplane_commit_duration_seconds";
 pub const COMMIT_SIZE: &str = "rowplane_commit_batch_size";
@@ -20,6 +20,11 @@ pub struct CommitMetrics {
 }
 
 impl Metrics {
+    /// The number of branches that are alive.
+    pub fn branches(&self) -> Gauge {
+        self.gauge("rowplane_branches", Vec::new())
+    }
+
     /// How many revisions the watch cache is behind the store.
     pub fn cache_lag(&self) -> Gauge {
         self.gauge("rowplane_cache_lag_revisions", Vec::new())
@@ -40,7 +45,26 @@ impl Metrics {
         self.gauge("rowplane_compaction_lag_revisions", Vec::new())
     }
 
-    /// How many compacted revisions still have rows.
+    /// How far the stamps of commits are ahead of the time of day.
+    pub fn commit_clock_ahead(&self) -> Gauge {
+        self.gauge("rowplane_commit_clock_ahead_seconds", Vec::new())
+    }
+
+    /// Counts how often history was given up before its time to keep a budget.
+    pub fn history_trimmed(&self, resource: &str) -> Counter {
+        self.counter("rowplane_history_trimmed_total", labels_of(&[("resource", resource)]))
+    }
+
+    /// Sets the gauges of the history of a resource.
+    pub fn history(&self, resource: &str, versions: u64, bytes: u64, oldest_seconds: f64) {
+        let gauge = |name, labels: &[(&'static str, &str)]| self.gauge(name, labels_of(labels));
+        let held = [("resource", resource), ("form", "rows")];
+        gauge("rowplane_history_versions", &held).set(versions as f64);
+        gauge("rowplane_history_bytes", &held).set(bytes as f64);
+        gauge("rowplane_history_oldest_seconds", &held[..1]).set(oldest_seconds);
+    }
+
+    /// How many changes at or below the floors of their resources have not been swept yet.
     pub fn compaction_backlog(&self) -> Gauge {
         self.gauge("rowplane_compaction_backlog_revisions", Vec::new())
     }

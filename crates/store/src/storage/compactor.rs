@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::Gauge;
 use tokio::time::Instant;
 
 use super::commit::LARGEST_BATCH;
-use super::{Backend, Clock, Error, Swept};
+use super::history::retention::{raise_floors, trim};
+use super::{Backend, PastError, Present, Retention, Swept};
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 
@@ -20,20 +20,27 @@ const LEAST: u32 = 4 * LARGEST_BATCH as u32;
 /// The largest slice. At this size the fixed cost of a slice no longer matters.
 const MOST: u32 = 8 * LEAST;
 
-/// How long history is kept, and how often older history is given up.
-#[derive(Clone, Copy, Debug)]
+/// How long watches can be resumed and states can be read, and how often what is older is given up.
+#[derive(Clone, Debug)]
 pub struct Compaction {
     pub interval: Duration,
+    /// The age of the watch horizon.
     pub history: Duration,
+    /// How long states can be read; `None` for as long as watches can be resumed.
+    pub retention: Option<Retention>,
 }
+
+/// The stamps of commits may be so many seconds ahead of the time of day without a warning.
+const CLOCK_AHEAD: f64 = 5.0;
 
 /// Compacts until cancelled. Every replica may run this: the later call finds nothing to do.
 pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, metrics: Arc<Metrics>) {
+    let Compaction { interval, history, retention } = config;
     let (lag, backlog) = (metrics.compaction_lag(), metrics.compaction_backlog());
     let mut seen: VecDeque<(Instant, Revision)> = VecDeque::new();
     // The clock is noted five times as often as history is cut, so that the cut falls near the configured length.
-    let note = config.interval.min(config.history).max(Duration::from_millis(50)) / 5;
-    let mut due = Instant::now() + config.interval;
+    let note = interval.min(history).max(Duration::from_millis(50)) / 5;
+    let mut due = Instant::now() + interval;
     loop {
         match backend.clock().await {
             Ok(clock) => {
@@ -41,21 +48,35 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, me
                 let kept = clock.revision.0 - clock.compacted.0;
                 lag.set(kept as f64);
                 // The backlog is reported even if this pass has failed or another server is sweeping.
-                if let Ok(oldest) = backend.oldest_change().await {
-                    backlog.set(behind(clock, oldest));
+                if let Ok(unswept) = backend.unswept().await {
+                    backlog.set(unswept as f64);
                 }
+                note_stamps(&*backend, &metrics).await;
             }
             Err(error) => tracing::warn!(%error, "compaction: cannot read the clock"),
         }
         if Instant::now() >= due {
-            due = Instant::now() + config.interval;
-            if let Some(to) = oldest_to_keep(&mut seen, config.history)
-                && let Err(error) = compact_once(&*backend, to, &backlog).await
-            {
-                tracing::warn!(%error, revision = %to, "compaction failed, will be tried again");
+            due = Instant::now() + interval;
+            let to = oldest_to_keep(&mut seen, history);
+            if let Err(error) = compact_once(&*backend, to, retention.as_ref(), &metrics).await {
+                tracing::warn!(%error, "compaction failed, will be tried again");
             }
         }
         tokio::time::sleep(note).await;
+    }
+}
+
+/// Reports how far the stamps of commits are ahead of the time of day: if that has been set back, they stand still until it
+/// has caught up.
+async fn note_stamps(backend: &dyn Backend, metrics: &Metrics) {
+    let Ok(Present { moment, now_ms }) = backend.present().await else { return };
+    let ahead = (moment.committed_ms - now_ms).max(0) as f64 / 1000.0;
+    metrics.commit_clock_ahead().set(ahead);
+    if ahead > CLOCK_AHEAD {
+        tracing::warn!(
+            seconds = ahead,
+            "the clock has been set back; until it has caught up, all commits are given the same time"
+        );
     }
 }
 
@@ -72,12 +93,25 @@ fn oldest_to_keep(seen: &mut VecDeque<(Instant, Revision)>, history: Duration) -
     found
 }
 
-/// Gives up history before `to`, then removes its rows slice by slice and returns the disk space.
-pub async fn compact_once(backend: &dyn Backend, to: Revision, backlog: &Gauge) -> Result<(), Error> {
-    let clock = backend.compact(to).await?;
+/// Raises the watch horizon to `to`, if given, and the floors as far as the retention says; then removes rows slice by slice,
+/// and returns the disk space.
+pub async fn compact_once(
+    backend: &dyn Backend,
+    to: Option<Revision>,
+    retention: Option<&Retention>,
+    metrics: &Metrics,
+) -> Result<(), PastError> {
+    let backlog = metrics.compaction_backlog();
+    if let Some(to) = to {
+        backend.compact(to).await?;
+    }
+    raise_floors(backend, retention).await?;
+    if let Some(retention) = retention {
+        trim(backend, retention, metrics).await?;
+    }
     let (mut slice, mut swept) = (LEAST, 0);
     loop {
-        backlog.set(behind(clock, backend.oldest_change().await?));
+        backlog.set(backend.unswept().await? as f64);
         let Swept { changes, took } = backend.sweep(slice).await?;
         swept += changes;
         if changes < u64::from(slice) {
@@ -86,9 +120,10 @@ pub async fn compact_once(backend: &dyn Backend, to: Revision, backlog: &Gauge) 
         slice = next_slice(slice, took);
         tokio::task::yield_now().await;
     }
-    backlog.set(behind(clock, backend.oldest_change().await?));
+    backlog.set(backend.unswept().await? as f64);
+    backend.thin().await?;
     backend.reclaim().await?;
-    tracing::debug!(compacted = %clock.compacted, changes = swept, "compacted");
+    tracing::debug!(changes = swept, "compacted");
     Ok(())
 }
 
@@ -98,11 +133,6 @@ fn next_slice(slice: u32, took: Duration) -> u32 {
     // The size changes by at most a factor of two: the first slice of a pass finds no page in memory and says little.
     let wanted = wanted.min(u128::from(slice) * 2).max(u128::from(slice) / 2) as u32;
     wanted.clamp(LEAST, MOST)
-}
-
-/// Compacted revisions whose rows have not been removed yet.
-fn behind(clock: Clock, oldest: Option<Revision>) -> f64 {
-    oldest.map_or(0, |oldest| (clock.compacted.0 + 1).saturating_sub(oldest.0)) as f64
 }
 
 #[cfg(test)]

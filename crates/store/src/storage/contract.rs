@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, ChangeFilter, ChangeOfPast, Changes, Clock,
-    Commit, Error, HighWaterMark, Key, Moment, Mutation, OpenError, PastError, Precision, ResourceId, Row,
-    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Units, Version,
+    Commit, Error, HighWaterMark, Holding, Key, Moment, Mutation, OpenError, PastError, Precision, Present,
+    ResourceId, Row, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Units, Version,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -48,7 +48,8 @@ pub trait Reads: Send + Sync + 'static {
     /// The clock, newer than every commit answered by any replica before the call.
     async fn clock(&self) -> Result<Clock, Error>;
 
-    /// The bytes that the database takes, without its write-ahead log; `None` if it is in memory.
+    /// The bytes that the database takes, without its write-ahead log; of a fork in memory those of its values; `None` for
+    /// any other store in memory.
     async fn size(&self) -> Result<Option<u64>, Error>;
 
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.
@@ -84,6 +85,9 @@ pub trait Reads: Send + Sync + 'static {
 /// Reads of the past, at any revision from the [floor](History::floor) of a resource on.
 #[async_trait]
 pub trait History: Send + Sync + 'static {
+    /// The newest commit that readers may see, and the time of the clock that stamps commits.
+    async fn present(&self) -> Result<Present, PastError>;
+
     /// The newest commit at or before a time in milliseconds since the Unix epoch. The answer for a time never changes.
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError>;
 
@@ -92,6 +96,25 @@ pub trait History: Send + Sync + 'static {
 
     /// The oldest revision at which a resource can be read, in a namespace or in all.
     async fn floor(&self, resource: ResourceId, namespace: Option<&str>) -> Result<Revision, PastError>;
+
+    /// Raises the floors of these resources, and those of all others to `others`; none is lowered, and none is raised
+    /// above the watch horizon. [`Upkeep::sweep`] removes the rows later.
+    async fn raise_floors(&self, others: Revision, own: &[(ResourceId, Revision)]) -> Result<(), PastError>;
+
+    /// All resources that have ever been stored.
+    async fn resources(&self) -> Result<Vec<(ResourceId, GroupResource)>, PastError>;
+
+    /// The resources that have changes, and about how much history they have. Reads no values but a few.
+    async fn holdings(&self) -> Result<Vec<Holding>, PastError>;
+
+    /// The change of a resource that has `before` older ones.
+    async fn nth_change(&self, resource: ResourceId, before: u64) -> Result<Option<Revision>, PastError>;
+
+    /// The number of changes at or below the floors of their resources, which wait for the sweep.
+    async fn unswept(&self) -> Result<u64, PastError>;
+
+    /// Removes marks that are closer to each other than is kept at their age, and writers that no change can name any more.
+    async fn thin(&self) -> Result<(), PastError>;
 
     /// The live rows of `scan` as of `at`, in key order, from one snapshot, in which the floor is checked, too.
     async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError>;
@@ -152,14 +175,14 @@ pub trait Upkeep: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Raises `compacted` to `to`, but never lowers it and never raises it beyond the clock. [`Upkeep::sweep`] removes
-    /// the rows later.
+    /// Raises `compacted`, the watch horizon, to `to`, but never lowers it and never raises it beyond the clock. No row goes
+    /// by that: see [`History::raise_floors`].
     async fn compact(&self, to: Revision) -> Result<Clock, Error>;
 
-    /// The revision of the oldest change that has not been swept, whether it is compacted or not.
+    /// The revision of the oldest change that has not been swept, whether it is kept or not.
     async fn oldest_change(&self) -> Result<Option<Revision>, Error>;
 
-    /// Removes up to `limit` changes at or below `compacted`, and the rows that they made dead. Does not wait for the
+    /// Removes up to `limit` changes at or below the floors of their resources, and the rows that they made dead. Does not wait for the
     /// disk: if a crash brings rows back, they are swept again.
     async fn sweep(&self, limit: u32) -> Result<Swept, Error>;
 
@@ -167,7 +190,8 @@ pub trait Upkeep: Send + Sync + 'static {
     /// that by itself. Each call does its work completely or not at all.
     async fn reclaim(&self) -> Result<(), Error>;
 
-    /// Raises the clock to at least `floor` and gives up the history before it. Called when a database has come back
+    /// Raises the clock to at least `floor`, and the watch horizon with it. The floors stay, since what has survived is still
+    /// true. Called when a database has come back
     /// without commits that it had acknowledged.
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error>;
 

@@ -40,6 +40,9 @@ pub enum Error {
     /// The cache does not hold the resource (any more), since it is not served.
     #[error("the resource is not served")]
     Removed,
+    /// A [fork](super::memory::Memory::fork) has as many bytes of values as it may have.
+    #[error("the branch is full: it may hold {0} bytes beyond what it was made from")]
+    Full(u64),
     /// The store is closing down.
     #[error("the store is closed")]
     Closed,

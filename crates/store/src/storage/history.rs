@@ -8,12 +8,13 @@
 //!   (`clock.compacted`). A floor is raised and committed before a row goes.
 
 mod author;
+pub mod retention;
 pub(super) mod shared;
 
 use super::{ChangeKind, Error, ResourceId, Row};
 use crate::revision::Revision;
 
-pub use author::{Author, Writer};
+pub use author::{Author, RecordWriters, Writer};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) use author::{KnownAuthors, Told};
 
@@ -102,16 +103,42 @@ pub struct ChangeFilter {
     pub namespace: Option<Box<str>>,
 }
 
+/// The history of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    pub resource: ResourceId,
+    pub floor: Revision,
+    /// The changes that have not been swept.
+    pub changes: u64,
+    /// The bytes of the changes and of the versions that they have superseded: an estimate by a few of them.
+    pub bytes: u64,
+}
+
+impl Holding {
+    /// The changes whose superseded versions are looked at.
+    const SAMPLE: u64 = 64;
+    /// What a change takes beside the value of the version that it has superseded: its row, the version's other columns, and
+    /// their keys in the indexes.
+    const ROWS: u64 = 400;
+
+    /// The holding in a row of `holdings.sql`.
+    pub(super) fn new((resource, floor, changes, sampled): (i32, i64, i64, i64)) -> Self {
+        let (changes, sampled) = (changes.max(0) as u64, sampled.max(0) as u64);
+        let each = sampled / changes.clamp(1, Self::SAMPLE) + Self::ROWS;
+        Self { resource: ResourceId(resource), floor: Revision(floor as u64), changes, bytes: changes * each }
+    }
+}
+
 /// The newest commit that readers may see, and the time of the clock that stamps commits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Newest {
+pub struct Present {
     pub moment: Moment,
     pub now_ms: i64,
 }
 
-impl Newest {
+impl Present {
     /// The answer for a time at or after the newest commit; `None` for an earlier one.
-    pub fn at(self, ms: i64) -> Result<Option<Moment>, PastError> {
+    pub(super) fn at(self, ms: i64) -> Result<Option<Moment>, PastError> {
         match ms {
             _ if ms > self.now_ms => Err(PastError::Future { now_ms: self.now_ms }),
             _ if ms < self.moment.committed_ms => Ok(None),

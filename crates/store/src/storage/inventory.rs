@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Format;
 use super::transfer::full_name;
+use super::{Format, HIDDEN_GROUP, Moment};
 use crate::codec::at_rest::{self, packed};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -25,7 +25,20 @@ pub(super) const LONG_OBJECTS: &str = include_str!("sql/long_objects.sql");
 pub struct Inventory {
     pub revision: Revision,
     pub extent: Extent,
+    /// The history of resources that have changes; empty for a store of an earlier release.
+    pub history: Vec<ResourceHistory>,
     pub resources: BTreeMap<GroupResource, Holdings>,
+}
+
+/// How much of the past of a resource is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceHistory {
+    pub resource: GroupResource,
+    /// The oldest state that can be read.
+    pub floor: Moment,
+    pub changes: u64,
+    /// An estimate.
+    pub bytes: u64,
 }
 
 /// The size of a database, and its host's clock.
@@ -42,11 +55,13 @@ pub struct Extent {
 pub struct Holdings {
     /// The number of objects, by encoding.
     pub stored: Vec<Stored>,
+    /// The number of older versions that are kept, by encoding.
+    pub older: Vec<Stored>,
     /// By the id of a registered server: the apiVersion in which it encodes objects of this resource.
     pub encodings: BTreeMap<String, String>,
 }
 
-/// How many objects are stored in one encoding.
+/// How many objects, or versions, are stored in one encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub api_version: String,
@@ -88,10 +103,17 @@ pub(super) fn long_objects(rows: Vec<LongRow>, limit: usize) -> Vec<LongObject> 
     objects.filter(|object| object.bytes > limit).collect()
 }
 
+impl ResourceHistory {
+    /// Nobody reads the history of hidden rows.
+    pub(super) fn is_shown(&self) -> bool {
+        *self.resource.group != *HIDDEN_GROUP
+    }
+}
+
 /// The columns of a row that `stored_versions.sql` returns.
-pub(super) type StoredRow = (String, String, String, i64, i64);
+pub(super) type StoredRow = (String, String, String, i64, i64, i64);
 /// The columns of a row that `sealed_heads.sql` returns.
-pub(super) type SealedRow = (String, String, String, Vec<u8>);
+pub(super) type SealedRow = (String, String, String, Vec<u8>, i64);
 /// How many bytes of an encrypted value are read to find its key's name.
 pub(super) const SEALED_HEAD: i32 = 4096;
 /// The columns of a row that `registered_versions.sql` returns.
@@ -101,12 +123,13 @@ impl Inventory {
     pub(super) fn new(
         revision: Revision,
         extent: Extent,
+        history: Vec<ResourceHistory>,
         stored: Vec<StoredRow>,
         sealed: Vec<SealedRow>,
         registered: Vec<RegisteredRow>,
     ) -> Self {
         let mut resources: BTreeMap<GroupResource, Holdings> = BTreeMap::new();
-        for (group, plural, api_version, format, objects) in stored {
+        for (group, plural, api_version, format, older, objects) in stored {
             let format = match format {
                 0 => Format::Json,
                 1 => Format::Protobuf,
@@ -114,22 +137,23 @@ impl Inventory {
                 _ => continue,
             };
             let stored = Stored { api_version, format, objects: objects as u64 };
-            resources.entry(GroupResource::new(&group, &plural)).or_default().stored.push(stored);
+            let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();
+            holdings.list(older).push(stored);
         }
-        let mut keys: BTreeMap<(GroupResource, String, Format), u64> = BTreeMap::new();
-        for (group, plural, api_version, head) in sealed {
-            *keys
-                .entry((GroupResource::new(&group, &plural), api_version, Format::of(&head)))
-                .or_default() += 1;
+        let mut keys: BTreeMap<(GroupResource, i64, String, Format), u64> = BTreeMap::new();
+        for (group, plural, api_version, head, older) in sealed {
+            let resource = GroupResource::new(&group, &plural);
+            *keys.entry((resource, older, api_version, Format::of(&head))).or_default() += 1;
         }
-        for ((resource, api_version, format), objects) in keys {
-            resources.entry(resource).or_default().stored.push(Stored { api_version, format, objects });
+        for ((resource, older, api_version, format), objects) in keys {
+            let holdings = resources.entry(resource).or_default();
+            holdings.list(older).push(Stored { api_version, format, objects });
         }
         for (group, plural, server, encoding) in registered {
             let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();
             holdings.encodings.insert(server, encoding);
         }
-        Self { revision, extent, resources }
+        Self { revision, extent, history, resources }
     }
 
     /// The ids of the registered servers.
@@ -147,6 +171,11 @@ impl Inventory {
 }
 
 impl Holdings {
+    /// The list of live objects (0), or that of older versions (1).
+    fn list(&mut self, older: i64) -> &mut Vec<Stored> {
+        if older == 0 { &mut self.stored } else { &mut self.older }
+    }
+
     pub fn objects(&self) -> u64 {
         self.stored.iter().map(|stored| stored.objects).sum()
     }

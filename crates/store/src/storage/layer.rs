@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::contract::{Backend, Commits, Feed, History, Reads, Registry, Upkeep};
 use super::{
     AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, ChangeFilter, ChangeOfPast, Changes, Clock,
-    Commit, Error, HighWaterMark, Key, Moment, OpenError, PastError, Precision, ResourceId, Row, RowStream,
-    Scan, Stale, StaleRow, Swept, Terms, TokenKey, Version,
+    Commit, Error, HighWaterMark, Holding, Key, Moment, OpenError, PastError, Precision, Present, ResourceId,
+    Row, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Version,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -67,6 +67,13 @@ layers! {
         async fn stale_count(stale: &Stale) -> Result<u64, Error>;
     }
     History {
+        async fn present() -> Result<Present, PastError>;
+        async fn raise_floors(others: Revision, own: &[(ResourceId, Revision)]) -> Result<(), PastError>;
+        async fn resources() -> Result<Vec<(ResourceId, GroupResource)>, PastError>;
+        async fn holdings() -> Result<Vec<Holding>, PastError>;
+        async fn nth_change(resource: ResourceId, before: u64) -> Result<Option<Revision>, PastError>;
+        async fn unswept() -> Result<u64, PastError>;
+        async fn thin() -> Result<(), PastError>;
         async fn moment_at(ms: i64) -> Result<Moment, PastError>;
         async fn moment_of(revision: Revision) -> Result<(Moment, Precision), PastError>;
         async fn floor(resource: ResourceId, namespace: Option<&str>) -> Result<Revision, PastError>;

@@ -3,7 +3,10 @@
 //! The contents of a [`Memory`] live as long as the value. Closing it does nothing: when a server is stopped, another
 //! one can be started on the same value and finds everything. Only one server may use it at a time, since a second one
 //! would not be told what the first writes.
+//!
+//! A [fork](Memory::fork) is a store over another one's state, which shares the objects of that state.
 
+mod base;
 mod history;
 mod reads;
 mod tables;
@@ -15,6 +18,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::base::Base;
 use self::tables::Tables;
 use super::audit::KEPT_IN_MEMORY;
 use super::commit::audit_rows;
@@ -22,9 +26,9 @@ use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::token_key::rotate;
 use super::{
-    AuditQuery, AuditRemoval, AuditRing, AuditRow, Backend, Batch, BlockStream, Changes, Clock, Commit,
-    Commits, Error, Feed, Fence, Reads, Registration, Registry, RegistryChange, ResourceId, RowStream, Scan,
-    Stale, StaleRow, Swept, Terms, TokenKey, Upkeep,
+    AuditQuery, AuditRemoval, AuditRing, AuditRow, Backend, Batch, BlockStream, Change, Changes, Clock,
+    Commit, Commits, Error, Feed, Fence, Mutation, Reads, Registration, Registry, RegistryChange, ResourceId,
+    RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, Upkeep,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -33,6 +37,8 @@ use crate::wall_clock::WallClock;
 /// An empty store in memory.
 pub struct Memory {
     held: Mutex<Held>,
+    /// The most bytes of values; `None` without a limit.
+    most_bytes: Option<u64>,
     clock: WallClock,
 }
 
@@ -60,14 +66,34 @@ impl Default for Memory {
 impl Memory {
     /// An empty store whose commits are stamped by this clock.
     pub fn new(clock: WallClock) -> Self {
-        let held = Held {
-            tables: Tables::new(clock.millis()),
-            resources: HashMap::new(),
-            servers: HashMap::new(),
-            token_keys: Vec::new(),
-            audit: AuditRows::default(),
+        let tables = Tables::new(clock.millis());
+        Self { held: Mutex::new(Held::new(tables, HashMap::new())), most_bytes: None, clock }
+    }
+
+    /// A store that begins with a state, whose resources have these numbers, and writes beside it. It takes at most so many
+    /// bytes of values beyond the state.
+    pub fn fork(
+        base: Arc<dyn Base>,
+        resources: HashMap<GroupResource, ResourceId>,
+        most_bytes: u64,
+        clock: WallClock,
+    ) -> Self {
+        let held = Held::new(Tables::over(base, clock.millis()), resources);
+        Self { held: Mutex::new(held), most_bytes: Some(most_bytes), clock }
+    }
+
+    /// Fails if the values of a batch do not fit.
+    fn check_room(&self, held: &Held, batch: &[Mutation]) -> Result<(), Error> {
+        let Some(most) = self.most_bytes else { return Ok(()) };
+        let length = |mutation: &Mutation| match &mutation.change {
+            Change::Put { value, .. } => value.bytes().len() as u64,
+            Change::Delete | Change::Count(_) => 0,
         };
-        Self { held: Mutex::new(held), clock }
+        let added: u64 = batch.iter().map(length).sum();
+        if added > 0 && held.tables.bytes + added > most {
+            return Err(Error::Full(most));
+        }
+        Ok(())
     }
 
     /// Locks the tables. The guard is never held across an await.
@@ -97,6 +123,8 @@ impl Commits for Memory {
         if base < terms.floor {
             return Err(Error::Regressed { floor: terms.floor, found: base });
         }
+        self.check_room(&held, mutations)?;
+        held.tables.copy_rows(mutations);
         let live = held.tables.live_versions(mutations);
         let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
         let versions = counted_versions(mutations, &live).into_iter();
@@ -125,7 +153,7 @@ impl Reads for Memory {
     }
 
     async fn size(&self) -> Result<Option<u64>, Error> {
-        Ok(None)
+        Ok(self.most_bytes.map(|_| self.lock().tables.bytes))
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
@@ -139,7 +167,7 @@ impl Reads for Memory {
     ) -> Result<Vec<Vec<Revision>>, Error> {
         let tables = self.picture_at(at)?;
         let live = |resource: &ResourceId| {
-            tables.live_at(&Scan::all(*resource), at).map(|version| version.revision).collect()
+            tables.live_at(&Scan::all(*resource), at).map(|live| live.revision()).collect()
         };
         Ok(resources.iter().map(live).collect())
     }
@@ -234,7 +262,10 @@ impl Registry for Memory {
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
         let known = &mut self.lock().resources;
         let mut id = |resource: &GroupResource| {
-            let next = ResourceId(known.len() as i32 + 1);
+            if let Some(id) = known.get(resource) {
+                return *id;
+            }
+            let next = ResourceId(known.values().map(|id| id.0).max().unwrap_or_default() + 1);
             *known.entry(resource.clone()).or_insert(next)
         };
         Ok(resources.iter().map(&mut id).collect())
@@ -307,6 +338,16 @@ impl AuditRows {
 }
 
 impl Held {
+    fn new(tables: Tables, resources: HashMap<GroupResource, ResourceId>) -> Self {
+        Self {
+            tables,
+            resources,
+            servers: HashMap::new(),
+            token_keys: Vec::new(),
+            audit: AuditRows::default(),
+        }
+    }
+
     fn is_registered(&self, fence: &Fence) -> bool {
         self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
     }

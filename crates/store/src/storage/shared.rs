@@ -119,9 +119,10 @@ macro_rules! shared_audit {
 }
 
 /// Makes the reads of a whole store that is at `$place`. The calling module has `snapshot`, which begins them, and
-/// `extent`, the size of the store, and says from which migration on there are audit events of requests that write nothing.
+/// `extent`, the size of the store, and says from which migrations on there are audit events of requests that write nothing, and
+/// history.
 macro_rules! snapshot_reads {
-    ($store:ty, $place:ty, $connection:ty, $others:expr) => {
+    ($store:ty, $place:ty, $connection:ty, $others:expr, $history:expr) => {
         impl $store {
             /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
             pub async fn export(place: &$place) -> Result<Export, Error> {
@@ -153,7 +154,12 @@ macro_rules! snapshot_reads {
                         .map_err(unavailable)?,
                     false => Vec::new(),
                 };
-                Ok(Inventory::new(revision, extent(&mut connection).await?, stored, sealed, registered))
+                let history = match schema >= $history {
+                    true => super::history::of_resources(&mut connection).await?,
+                    false => Vec::new(),
+                };
+                let extent = extent(&mut connection).await?;
+                Ok(Inventory::new(revision, extent, history, stored, sealed, registered))
             }
 
             /// The objects that are longer than a limit, from one snapshot. Takes no lock.

@@ -99,7 +99,9 @@ impl CurrentCluster {
 
     /// The cluster of a kubeconfig that was read before. Reads the files that it names.
     pub fn of(content: &Value, directory: &Path) -> Result<Self, String> {
-        Kubeconfig { value: content, directory }.current().map_err(|problem| format!("the kubeconfig {problem}"))
+        Kubeconfig { value: content, directory }
+            .current()
+            .map_err(|problem| format!("the kubeconfig {problem}"))
     }
 }
 

@@ -44,7 +44,7 @@ const ORDER: [&str; 22] = [
     "cronjobs.batch",
 ];
 
-/// What is to be done with an object.
+/// The request that makes an object what it was.
 pub enum Step {
     /// It is as it was, or there is nothing to do without an option.
     Nothing,
@@ -133,7 +133,8 @@ impl<'a> Planner<'a> {
             return Ok(plan);
         }
         let mut kinds: Vec<&Kind> = self.then.iter().filter(|kind| self.is_wanted(kind)).collect();
-        let order = |kind: &Kind| ORDER.iter().position(|known| *known == kind.resource()).unwrap_or(ORDER.len());
+        let order =
+            |kind: &Kind| ORDER.iter().position(|known| *known == kind.resource()).unwrap_or(ORDER.len());
         kinds.sort_by_key(|kind| (order(kind), kind.resource()));
         let mut definitions = BTreeSet::new();
         let mut contents = Vec::new();
@@ -165,9 +166,8 @@ impl<'a> Planner<'a> {
     }
 
     fn is_wanted(&self, kind: &Kind) -> bool {
-        let is_named = self.arguments.kinds.iter().any(|name| {
-            kinds::find(std::slice::from_ref(kind), name).is_ok()
-        });
+        let is_named =
+            self.arguments.kinds.iter().any(|name| kinds::find(std::slice::from_ref(kind), name).is_ok());
         let is_usual = self.arguments.kinds.is_empty() && !OF_CONTROLLERS.contains(&kind.resource().as_str());
         kind.namespaced && kind.allows("list") && kind.allows("create") && (is_named || is_usual)
     }
@@ -208,8 +208,9 @@ impl<'a> Planner<'a> {
 
     async fn one(&self, object: Object, then: Option<Value>, now: Option<Value>) -> Result<Planned, Error> {
         let mut notes = Vec::new();
-        let is_terminating =
-            |object: &Option<Value>| object.as_ref().is_some_and(|one| one["metadata"]["deletionTimestamp"].is_string());
+        let is_terminating = |object: &Option<Value>| {
+            object.as_ref().is_some_and(|one| one["metadata"]["deletionTimestamp"].is_string())
+        };
         let (step, changes) = match (&then, &now) {
             _ if is_terminating(&now) => {
                 let why = "it is being deleted, which cannot be taken back; it can be created again when it is gone";
@@ -233,7 +234,8 @@ impl<'a> Planner<'a> {
     fn update(&self, object: &Object, then: &Value, now: &Value) -> (Step, String) {
         let is_other = then["metadata"]["uid"] != now["metadata"]["uid"];
         if is_other && !self.arguments.across_recreation {
-            let why = "it was deleted and created again since then; --across-recreation changes it all the same";
+            let why =
+                "it was deleted and created again since then; --across-recreation changes it all the same";
             return (Step::Refused(why.to_owned()), String::new());
         }
         let mut new = then.clone();
@@ -261,7 +263,9 @@ impl<'a> Planner<'a> {
         let mut changes: Vec<String> = found
             .iter()
             .take(SHOWN)
-            .map(|(path, now, then)| format!("{} {} -> {}", path.replace("[name=", "["), text(now), text(then)))
+            .map(|(path, now, then)| {
+                format!("{} {} -> {}", path.replace("[name=", "["), text(now), text(then))
+            })
             .collect();
         if found.len() > SHOWN {
             changes.push(format!("… ({} fields)", found.len()));
@@ -277,7 +281,8 @@ impl<'a> Planner<'a> {
             forget(members, &["status"]);
         }
         if let Some(members) = new["metadata"].as_object_mut() {
-            let of_server = ["uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "selfLink"];
+            let of_server =
+                ["uid", "resourceVersion", "generation", "managedFields", "creationTimestamp", "selfLink"];
             forget(members, &of_server);
             forget(members, &["deletionTimestamp", "deletionGracePeriodSeconds"]);
         }
@@ -294,7 +299,11 @@ impl<'a> Planner<'a> {
                         owner["uid"] = uid;
                         kept.push(owner);
                     }
-                    None => notes.push(format!("without its owner {}/{}, which is gone", owner["kind"].as_str().unwrap_or_default(), owner["name"].as_str().unwrap_or_default())),
+                    None => notes.push(format!(
+                        "without its owner {}/{}, which is gone",
+                        owner["kind"].as_str().unwrap_or_default(),
+                        owner["name"].as_str().unwrap_or_default()
+                    )),
                 }
             }
             new["metadata"]["ownerReferences"] = Value::Array(kept);

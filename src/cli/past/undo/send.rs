@@ -26,7 +26,7 @@ pub struct Sender<'a> {
     to_come: HashSet<String>,
 }
 
-/// What there is to say of a step that was carried out, or why it was not.
+/// Notes on a step that was carried out, or why it was not.
 pub type Outcome = Result<Vec<String>, String>;
 
 impl<'a> Sender<'a> {
@@ -54,7 +54,8 @@ impl<'a> Sender<'a> {
                 answer
             }
             Step::Update(new) => {
-                let answer = self.session.send(Method::PUT, &format!("{}{query}", object.path()), text(new)).await?;
+                let answer =
+                    self.session.send(Method::PUT, &format!("{}{query}", object.path()), text(new)).await?;
                 match answer.status {
                     StatusCode::UNPROCESSABLE_ENTITY if self.arguments.recreate => {
                         return self.recreate(planned, new, &query).await;
@@ -76,7 +77,13 @@ impl<'a> Sender<'a> {
         Ok(Ok(Vec::new()))
     }
 
-    async fn delete(&self, planned: &Planned, uid: &str, version: &str, query: &str) -> Result<Answer, Error> {
+    async fn delete(
+        &self,
+        planned: &Planned,
+        uid: &str,
+        version: &str,
+        query: &str,
+    ) -> Result<Answer, Error> {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
             "preconditions": {"uid": uid, "resourceVersion": version}});
         self.session.send(Method::DELETE, &format!("{}{query}", planned.object.path()), text(&options)).await

@@ -51,8 +51,15 @@ export async function blame(object, path, signal) {
     note = 'This server does not offer its history: what is shown is the manager of each field, and when it last wrote.';
   }
   const managers = owners(object);
+  const managed = new Map();
   for (const [leaf, entry] of leaves) {
-    if (!entry) leaves.set(leaf, managers.find(({ paths }) => paths.some(owned => isWithin(leaf, owned)))?.entry || null);
+    if (entry?.user || entry?.manager) continue;
+    const owner = managers.find(({ paths }) => paths.some(owned => isWithin(leaf, owned)))?.entry;
+    if (!owner) continue;
+    // A change whose writer is not recorded still has the manager of its fields. The same pair is one entry.
+    const key = `${entry?.revision} ${owner.manager}`;
+    if (!managed.has(key)) managed.set(key, entry ? { ...entry, manager: owner.manager } : owner);
+    leaves.set(leaf, managed.get(key));
   }
   let last;
   return { note, lines: lines.map(line => {

@@ -5,7 +5,7 @@ import { get, isLack, kinds, momentAt, useAnswer } from './api.js';
 import { clock, day, plural, stamp } from './format.js';
 import { Answer, Field, Notice, Saving, Table, Tabs, Time, Toggle, say, usePoll } from './parts.js';
 
-const page = 200;
+const page = 100;
 const signs = { ADDED: '+', MODIFIED: '~', DELETED: '−' };
 const wordsOf = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted' };
 
@@ -141,8 +141,7 @@ function ChangeRow({ row }) {
       title=${`See the cluster at ${row.time}`}><${Time} value=${row.time}>${clock(row.time)}<//></a></td>
     <td role="cell" class="event"><span class="sign" aria-hidden="true">${signs[row.event]}</span>
       <span class="word">${wordsOf[row.event]}</span></td>
-    <td role="cell" class="object"><span class="kind">${kindOf(row.resource)}</span>
-      <a href=${objectLink(row, { at: row.event === 'DELETED' ? `rv-${row.previous}` : at.value })}>${row.namespace ? html`<span class="ns">${row.namespace}/</span>` : ''}${row.name}</a></td>
+    <td role="cell" class="object"><a href=${objectLink(row, { at: row.event === 'DELETED' ? `rv-${row.previous}` : at.value })}><span class="kind">${kindOf(row.resource)}</span>${row.namespace ? html`<span class="ns">${row.namespace}/</span>` : ''}${row.name}</a></td>
     <td role="cell" class="by"><${Writer} row=${row} /></td>
     <td role="cell" class="what"><a href=${diffLink(row)}><${Changed} row=${row} /></a>
       ${row.times > 1 && html` <span class="times" title=${`since ${clock(row.first.time)}`}>×${row.times}</span>`}</td></tr>`;
@@ -179,9 +178,9 @@ function Events() {
   const about = event => event.involvedObject || {};
   const columns = [
     { name: 'Last seen', value: row => when(row), cell: row => html`<${Time} value=${when(row)} />` },
-    { name: 'Type', value: row => row.type, cell: row => html`<span class=${row.type === 'Warning' ? 'badge warn' : 'badge'}>${row.type}</span>` },
-    { name: 'Reason', value: row => row.reason },
-    { name: 'Object', value: row => `${about(row).kind}/${about(row).name}`, cell: row => html`<${Reference} to=${about(row)} />` },
+    { name: 'Type', value: row => row.type, hide: true, cell: row => html`<span class=${row.type === 'Warning' ? 'badge warn' : 'badge'}>${row.type}</span>` },
+    { name: 'Reason', value: row => row.reason, style: 'wrap', cell: row => html`<span class=${row.type === 'Warning' ? 'warning' : ''}>${row.reason}</span>` },
+    { name: 'Object', value: row => `${about(row).kind}/${about(row).name}`, style: 'wrap', cell: row => html`<${Reference} to=${about(row)} />` },
     { name: 'Message', value: row => row.message, style: 'long' },
     { name: 'Count', value: row => row.series?.count || row.count || 1, hide: true },
     { name: 'From', value: row => row.reportingComponent || row.source?.component || '', hide: true },

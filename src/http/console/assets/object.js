@@ -98,9 +98,9 @@ function History({ state, path, here }) {
     const columns = [
       { name: 'Time', value: item => item.time || '', cell: item => item.time ? html`<a href=${here({ at: `rv-${item.event === 'DELETED' ? item.previous : item.revision}`, tab: '' })}><${Time} value=${item.time}>${moment(item.time)}<//></a>` : 'before the history' },
       { name: 'Event', value: item => item.event, cell: item => html`<span class="event ${item.event.toLowerCase()}">${item.event.toLowerCase()}</span>` },
+      { name: 'What', value: item => (item.changed || []).join(' '), style: 'long', cell: item => html`<${Changed} row=${item} most=${4} />` },
       { name: 'By', value: item => item.user || item.manager || '', style: 'wrap', cell: item => html`<${Writer} row=${item} />` },
       { name: 'Request', value: item => [item.verb, item.subresource].filter(Boolean).join(' '), hide: true },
-      { name: 'What', value: item => (item.changed || []).join(' '), style: 'long', cell: item => html`<${Changed} row=${item} most=${4} />` },
       { name: 'Revision', value: item => item.revision, style: 'number', hide: true },
       { name: 'Compare', value: () => '', cell: item => item.previous && item.previous !== '0' ? html`<a href=${here({ tab: 'diff', from: item.previous, to: item.event === 'DELETED' ? item.previous : item.revision })}>diff</a>` : '' },
     ];
@@ -127,13 +127,14 @@ const lastChange = items => items.find(item => item.event !== 'MODIFIED' || (ite
 
 function Diff({ path, history }) {
   const items = history.data?.items || [];
-  const from = parameter('from') || lastChange(items)?.previous || '';
-  const to = parameter('to') || (at.value || 'now');
+  // A past time is compared with now, and now with what was before the last change.
+  const from = parameter('from') || at.value || lastChange(items)?.previous || '';
+  const to = parameter('to') || 'now';
   const withStatus = parameter('status') === '1';
   const name = item => `${item.time ? `${moment(item.time)} · ` : ''}${item.revision}${item.user ? ` · ${item.user}` : ''}`;
   const choice = (label, parameterName, value) => html`<label class="field wide"><span>${label}</span><select value=${value} onChange=${event => go({ [parameterName]: event.currentTarget.value })}>
     ${parameterName === 'to' && html`<option value="now" selected=${value === 'now'}>now</option>`}
-    ${value && value !== 'now' && !items.some(item => item.revision === value) && html`<option value=${value} selected>${value}</option>`}
+    ${value && value !== 'now' && !items.some(item => item.revision === value) && html`<option value=${value} selected>${/^\d{4}-/.test(value) ? moment(value) : value}</option>`}
     ${items.map(item => html`<option value=${item.revision} selected=${item.revision === value}>${name(item)}</option>`)}</select></label>`;
   const state = useAnswer(async signal => (from ? { pair: await Promise.all([version(path, from, signal), version(path, to, signal)]) } : {}), [path, from, to]);
   if (history.error && !from) return html`<${Answer} state=${history} offer=${offer}>${() => ''}<//>`;

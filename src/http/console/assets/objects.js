@@ -30,7 +30,8 @@ async function counts(signal) {
     }
   }
   if (found.size) return found;
-  const waiting = [...kinds.value.values()];
+  // States of components are of now alone.
+  const waiting = [...kinds.value.values()].filter(({ name }) => name !== 'componentstatuses');
   const work = async () => {
     for (let kind = waiting.shift(); kind && !signal.aborted; kind = waiting.shift()) {
       const list = await get(`${kind.path}/${kind.resource}?limit=1`, { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', signal }).catch(() => null);
@@ -125,6 +126,13 @@ function watch(path, revision, set) {
   return () => controller.abort();
 }
 
+/// The question for the same objects in SQL.
+function inSql(kind, ns, labels) {
+  const quote = text => `'${text.replaceAll("'", "''")}'`;
+  const conditions = [ns && `namespace = ${quote(ns)}`, labels && `selects(labels, ${quote(labels)})`].filter(Boolean);
+  return `SELECT * FROM "${kind.name}"${conditions.length ? `\nWHERE ${conditions.join(' AND ')}` : ''} LIMIT 500`;
+}
+
 function Rows({ kind, table, more, changed, load, ns, filter, sort, api }) {
   const definitions = table.columnDefinitions;
   const listed = [...table.rows, ...(more?.rows || [])];
@@ -151,6 +159,7 @@ function Rows({ kind, table, more, changed, load, ns, filter, sort, api }) {
   const isNew = row => (changed.has(row.object.metadata.uid) ? 'fresh' : '');
   const rest = metadata.remainingItemCount;
   return html`<div class="day"><h2>${plural(shown.length, 'object')}${wanted ? ` of ${count(rows.length)}` : ''}</h2>
+      <a href=${link(['sql'], { q: inSql(kind, ns, parameter('labels')) })}>In SQL</a>
       <${Saving} name=${kind.name} columns=${columns.map(column => column.name)} rows=${shown.map(row => columns.map(column => column.value(row)))} api=${api} /></div>
     ${isCut && html`<p class="cut">The first ${count(rows.length)} are shown${rest ? ` of ${count(rows.length + rest)}` : ''}; order and “containing” are those of what is shown.
       <button onClick=${() => load(metadata.continue)}>Show ${page} more</button></p>`}

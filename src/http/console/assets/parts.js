@@ -54,7 +54,7 @@ export function Field({ name, label, placeholder, list, type = 'search', value =
     timer.current = setTimeout(() => go({ [name]: typed }, { replace: true }), 250);
   };
   return html`<label class=${wide ? 'field wide' : 'field'}><span>${label}</span>
-    <input type=${type} value=${value} placeholder=${placeholder} list=${list} onInput=${change} autocomplete="off" spellcheck="false" />
+    <input type=${type} value=${value} placeholder=${placeholder} list=${list} onInput=${change} autocomplete="off" spellcheck=${false} />
   </label>`;
 }
 

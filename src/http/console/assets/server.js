@@ -112,7 +112,8 @@ const resourceOf = labels => (labels.resource ? labels.resource + (labels.group 
 
 function Ranking({ rows, noun, seconds, isRate, isGauge, name, most = 12 }) {
   const shown = rows.filter(row => row.total > 0).slice(0, most);
-  const columns = [{ name: noun, value: row => row.key }];
+  // Names break behind dots.
+  const columns = [{ name: noun, value: row => row.key, cell: row => row.key.replaceAll('.', '.\u200b') }];
   if (isGauge) columns.push({ name: 'Now', value: row => row.total, cell: row => count(row.total), style: 'number' });
   else columns.push({ name: 'Rate', value: row => row.grown / Math.max(1, seconds), cell: row => (isRate ? rate(row.grown / seconds) : '…'), style: 'number' }, { name: 'In all', value: row => row.total, cell: row => count(row.total), style: 'number' });
   const rest = rows.filter(row => row.total > 0).length - shown.length;

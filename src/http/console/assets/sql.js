@@ -13,6 +13,7 @@ const offer = { title: 'This server does not offer SQL.', text: 'It runs with --
 const examples = [
   ['Pods of each node', 'SELECT spec_node_name AS node, count(*) AS pods\nFROM pods GROUP BY 1 ORDER BY 2 DESC'],
   ['Pods that do not run', "SELECT namespace, name, status_phase, age(created) AS seconds\nFROM pods WHERE status_phase NOT IN ('Running', 'Succeeded')"],
+  ['Who changed what, today', "SELECT username, resource, count(*) AS changes\nFROM changes WHERE time > ago('1d') GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 50"],
   ['Conditions that are not met', "SELECT resource, namespace, name, type, reason, since\nFROM conditions WHERE status <> 'True' ORDER BY since DESC"],
   ['Images in use', 'SELECT image, count(*) AS containers\nFROM containers GROUP BY 1 ORDER BY 2 DESC'],
   ['Deployments without all replicas', 'SELECT namespace, name, spec_replicas, status_ready_replicas\nFROM deployments WHERE coalesce(status_ready_replicas, 0) < spec_replicas'],
@@ -49,12 +50,19 @@ export async function query(statement, { limit = most, signal, onRows } = {}) {
 /// The name of a table as a statement has it.
 const quoted = name => (/^\w+$/.test(name) ? name : `"${name}"`);
 
-/// Tables and views beside those of kinds.
-const others = ['conditions', 'containers', 'ownership', 'resources'];
+const namesOfTables = `SELECT table_name FROM resources UNION SELECT table_name FROM columns WHERE table_name NOT LIKE '%.%' UNION SELECT 'containers' ORDER BY 1`;
+
+/// The columns of the tables that a statement names, as far as they are known.
+function useColumns(statement, tables) {
+  const named = [...statement.matchAll(/\b(?:from|join)\s+"?([\w.]+)/gi)].map(([, name]) => name).filter(name => tables.includes(name));
+  const list = [...new Set(named)].map(name => `'${name}'`).join(', ');
+  const { data } = useAnswer(async signal => (list ? query(`SELECT DISTINCT name FROM columns WHERE table_name IN (${list})`, { signal }) : null), [list]);
+  return useMemo(() => (data ? data.rows.map(([name]) => name) : []), [data]);
+}
 
 export function SqlView() {
-  const listed = useAnswer(signal => query('SELECT table_name FROM resources ORDER BY 1', { signal }), []);
-  const tables = useMemo(() => (listed.data ? [...listed.data.rows.map(([name]) => name), ...others] : []), [listed.data]);
+  const listed = useAnswer(signal => query(namesOfTables, { signal }), []);
+  const tables = useMemo(() => (listed.data ? listed.data.rows.map(([name]) => name) : []), [listed.data]);
   const asked = parameter('q');
   const [statement, setStatement] = useState(asked || examples[0][1]);
   const [state, setState] = useState({});
@@ -90,12 +98,13 @@ const words = 'SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT JOIN LEFT USING cou
 /// Whether names are completed; the choice is kept in the browser.
 const completes = signal(localStorage.getItem('completion') !== 'off');
 
-/// A text area that offers the names of tables.
+/// A text area that offers the names of tables, and the columns of those that the statement names.
 function Editor({ value, set, run, tables }) {
   const field = useRef();
   const [offered, setOffered] = useState([]);
   const [chosen, setChosen] = useState(0);
-  const names = useMemo(() => [...tables.map(quoted), ...words], [tables]);
+  const columns = useColumns(value, tables);
+  const names = useMemo(() => [...columns, ...tables.map(quoted), ...words], [columns, tables]);
   const look = () => {
     const word = /[\w"]+$/.exec(field.current.value.slice(0, field.current.selectionStart))?.[0] || '';
     const found = completes.value && word.length > 1 ? names.filter(name => name.toLowerCase().startsWith(word.toLowerCase()) && name !== word).slice(0, 8) : [];
@@ -118,8 +127,8 @@ function Editor({ value, set, run, tables }) {
   };
   const isOpen = offered.length > 0;
   return html`<div class="editor"><label><span class="visually-hidden">Statement</span>
-      <textarea ref=${field} rows=${Math.min(16, Math.max(4, value.split('\n').length + 1))} spellcheck="false" value=${value} role="combobox" aria-autocomplete="list"
-        aria-expanded=${isOpen} aria-controls="offered" aria-activedescendant=${isOpen ? `offer-${chosen}` : undefined}
+      <textarea ref=${field} rows=${Math.min(16, Math.max(4, value.split('\n').length + 1))} spellcheck=${false} value=${value} aria-autocomplete="list"
+        aria-controls="offered" aria-activedescendant=${isOpen ? `offer-${chosen}` : undefined}
         onInput=${event => { set(event.currentTarget.value); look(); }} onKeyDown=${press} onBlur=${() => setOffered([])} /></label>
     <ul id="offered" role="listbox" aria-label="Names" hidden=${!isOpen}>${offered.map((name, index) => html`<li id=${`offer-${index}`} role="option" aria-selected=${index === chosen}
       onMouseDown=${event => { event.preventDefault(); take(name); }}>${name}</li>`)}</ul></div>`;

@@ -80,7 +80,7 @@ export function TimeBar() {
       <span class="ends">since ${moment(from)}</span>
       <button type="button" onClick=${() => step(-3600_000)}>−1h</button>
       <button type="button" onClick=${() => step(-300_000)}>−5m</button>
-      <label><span class="visually-hidden">Time</span><input type="text" placeholder="now" size="19" spellcheck="false"
+      <label><span class="visually-hidden">Time</span><input type="text" placeholder="now" size="19" spellcheck=${false}
         value=${moved === null ? typed : moment(moved)} onInput=${event => setTyped(event.currentTarget.value)}
         aria-invalid=${error ? 'true' : undefined} aria-describedby=${error ? 'time-error' : undefined} /></label>
       <button type="submit">Go</button>

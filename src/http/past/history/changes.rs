@@ -56,7 +56,8 @@ impl Selection {
     }
 
     fn shows(&self, entry: &Value) -> bool {
-        (self.user.is_empty() || entry["user"] == self.user.as_str()) && !(self.not_status && is_of_status(entry))
+        (self.user.is_empty() || entry["user"] == self.user.as_str())
+            && !(self.not_status && is_of_status(entry))
     }
 }
 
@@ -64,7 +65,9 @@ impl Selection {
 fn is_of_status(entry: &Value) -> bool {
     let Some(changed) = entry["changed"].as_array() else { return false };
     let is_status = |path: &Value| {
-        path.as_str().is_some_and(|path| path == "status" || path.starts_with("status.") || path.starts_with("status["))
+        path.as_str().is_some_and(|path| {
+            path == "status" || path.starts_with("status.") || path.starts_with("status[")
+        })
     };
     changed.iter().all(is_status)
 }
@@ -101,8 +104,11 @@ pub(super) async fn list(app: &App, parts: &Parts) -> Result<Value, Error> {
     };
     let mut answer = document("ChangeList", app.api.cache.revision(), Page { entries, rest });
     if !refused.is_empty() {
-        answer["warnings"] = json!([format!("left out, since {} may not read their history: {}",
-            gotext::quote(&user(parts).name), refused.join(", "))]);
+        answer["warnings"] = json!([format!(
+            "left out, since {} may not read their history: {}",
+            gotext::quote(&user(parts).name),
+            refused.join(", ")
+        )]);
     }
     Ok(answer)
 }
@@ -146,7 +152,9 @@ async fn permitted(app: &App, user: &User, selection: &Selection) -> Result<(All
         };
         let look_back = Attributes { verb: LOOK_BACK, ..attributes };
         let authorizer = &app.door.authorizer;
-        match authorize(authorizer, &attributes).await.is_ok() && authorize(authorizer, &look_back).await.is_ok() {
+        match authorize(authorizer, &attributes).await.is_ok()
+            && authorize(authorizer, &look_back).await.is_ok()
+        {
             true => _ = allowed.insert(resource.id, resource.clone()),
             false => refused.push(name.to_string()),
         }

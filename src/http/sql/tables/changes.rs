@@ -114,7 +114,9 @@ impl ChangeTable {
         }
         if hidden > 0 {
             let user = &session.user.name;
-            session.warn(format!("changes: {hidden} resources as far as \"{user}\" may list them and look back"));
+            session.warn(format!(
+                "changes: {hidden} resources as far as \"{user}\" may list them and look back"
+            ));
         } else if resources.is_none() && namespaces.is_none() {
             return Ok(vec![ChangeFilter::default()]);
         }

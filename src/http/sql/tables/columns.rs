@@ -47,7 +47,9 @@ impl Table for OfTables {
         names.dedup();
         names.retain(|name| wanted.as_ref().is_none_or(|wanted| wanted.contains(name)));
         Ok(Box::new(names.into_iter().flat_map(move |name| match declared(&session, &name) {
-            Ok(declared) => declared.iter().enumerate().map(|(at, column)| Ok(row(&name, at, column))).collect(),
+            Ok(declared) => {
+                declared.iter().enumerate().map(|(at, column)| Ok(row(&name, at, column))).collect()
+            }
             Err(error) => vec![Err(error)],
         })))
     }

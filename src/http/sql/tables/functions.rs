@@ -75,7 +75,11 @@ fn jsonpath(kept: &Kept<JsonPath>, arguments: &[Cell<'_>]) -> Result<Cell<'stati
         return Ok(Cell::Null);
     };
     let Ok(object) = serde_json::from_str::<Value>(object) else { return Ok(Cell::Null) };
-    let parse = |text: &str| JsonPath::parse(text).map_err(|error| format!("jsonpath(): {error}"));
+    // Paths are parsed as those of printer columns, which have no braces around them.
+    let parse = |text: &str| {
+        let path = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
+        JsonPath::parse(path).map_err(|error| format!("jsonpath(): {error}"))
+    };
     kept.with(path, parse, |path| path.first(&object, &mut Budget::of(STEPS)).map_or(Cell::Null, found))
 }
 

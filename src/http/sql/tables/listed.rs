@@ -1,6 +1,7 @@
 //! Tables whose rows come from the objects of all kinds.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rowplane_sql::{Cell, Column, ColumnType, Error as SqlError, Lookup, Row, Rows, Table};
 
@@ -8,6 +9,8 @@ use super::super::objects::ObjectTable;
 use super::super::rights::Visible;
 use super::super::session::{Session, full_name};
 use super::{Values, columns};
+use crate::api::resource::Resource;
+use crate::storage::ResourceId;
 
 /// The rows of one object, behind the resource, the namespace and the name of it.
 pub type RowsOf = fn(json: &[u8]) -> Vec<Vec<Cell<'static>>>;
@@ -23,6 +26,8 @@ struct Listed {
     session: Arc<Session>,
     columns: Vec<Column>,
     rows_of: RowsOf,
+    /// The tables of kinds that were read.
+    opened: Mutex<HashMap<ResourceId, Arc<ObjectTable>>>,
 }
 
 /// A table of what is told of each object of every kind that the user may list.
@@ -32,10 +37,21 @@ pub fn table(
     rows_of: RowsOf,
 ) -> Result<Arc<dyn Table>, SqlError> {
     let declared: Vec<_> = FIRST.iter().chain(own).copied().collect();
-    Ok(Arc::new(Listed { session: session.clone(), columns: columns(&declared), rows_of }))
+    let (session, columns, opened) = (session.clone(), columns(&declared), Mutex::default());
+    Ok(Arc::new(Listed { session, columns, rows_of, opened }))
 }
 
 impl Listed {
+    fn open(&self, resource: &Arc<Resource>) -> Result<Arc<ObjectTable>, SqlError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = opened.get(&resource.id) {
+            return Ok(table.clone());
+        }
+        let table = Arc::new(ObjectTable::open(&self.session, resource)?);
+        opened.insert(resource.id, table.clone());
+        Ok(table)
+    }
+
     fn of_table(&self, table: &Arc<ObjectTable>, name: &str, lookup: Lookup) -> Result<Rows, SqlError> {
         let (table, name, rows_of) = (table.clone(), name.to_owned(), self.rows_of);
         let found = table.find(&lookup)?;
@@ -86,7 +102,7 @@ impl Table for Listed {
             if wanted.is_some_and(|wanted| !wanted.contains(name)) {
                 continue;
             }
-            let table = session.objects(resource)?;
+            let table = self.open(resource)?;
             hidden += usize::from(*table.visible() != Visible::Everything);
             all.push(self.of_table(&table, name, Lookup { at: lookup.at.clone(), key: Vec::new() })?);
         }

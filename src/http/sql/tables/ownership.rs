@@ -22,8 +22,7 @@ pub fn rows(json: &[u8]) -> Vec<Vec<Cell<'static>>> {
         _ => Cell::Null,
     };
     let row = |owner: &Map| {
-        let text =
-            |name: &str| Cell::maybe_text(owner.get(name).and_then(Value::as_str).map(str::to_owned));
+        let text = |name: &str| Cell::maybe_text(owner.get(name).and_then(Value::as_str).map(str::to_owned));
         let controls = owner.get("controller").and_then(Value::as_bool) == Some(true);
         vec![uid.clone(), text("uid"), text("kind"), text("name"), Cell::Integer(controls.into())]
     };

@@ -130,7 +130,12 @@ impl Update {
 }
 
 /// The versions in which the resource of a definition is served that was stored in the past.
-pub fn served_as_of(object: &Arc<Object>, resource: ResourceId, schemas: &Schemas, mut number: impl FnMut() -> u32) -> Vec<Custom> {
+pub fn served_as_of(
+    object: &Arc<Object>,
+    resource: ResourceId,
+    schemas: &Schemas,
+    mut number: impl FnMut() -> u32,
+) -> Vec<Custom> {
     let stored = Arc::new(StoredDefinition::new(Key::new(resource, "", object.name()), object.revision()));
     served(object, &stored, Arc::default(), (schemas, &mut number))
 }

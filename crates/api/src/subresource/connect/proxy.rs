@@ -176,7 +176,11 @@ impl Api {
     async fn node_address(&self, state: &State, id: Id<'_>) -> Result<Address, Error> {
         let node = self.stored(state, &NODES, "", id.name)?;
         let kubelet = self.kubelets.address(&node).await?;
-        let checked = checked(&kubelet.host).await?;
+        // Who connects to nothing looks nothing up.
+        let checked = match kubelet.egress.is_closed() {
+            true => Vec::new(),
+            false => checked(&kubelet.host).await?,
+        };
         if id.port.is_empty() || id.port == kubelet.port {
             return Ok(Address { checked, ..kubelet });
         }

@@ -46,7 +46,8 @@ impl Api {
         let effects = concerns::remove(&change, Effects::default())?;
         let mutation = Mutation::new(target.key(), Expect::At(found.revision()), Change::Delete);
         let audit = request.audit.and_then(|record| record.to_commit(target.name, 200));
-        let (joined, mutation) = effects.onto(Mutation { audit, ..mutation });
+        let (joined, mutation) =
+            effects.onto(Mutation { audit, author: self.author(request, ""), ..mutation });
         match self.store.write_joined(joined, mutation).await? {
             Written::Committed { .. } => {
                 request.committed();

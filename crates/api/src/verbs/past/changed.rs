@@ -16,10 +16,8 @@ const OF_THE_SERVER: [&[&str]; 3] =
 pub fn changed_paths(schema: &Schema, old: &ObjectMap, new: &ObjectMap) -> Vec<String> {
     let server = field_paths(&OF_THE_SERVER);
     let found = compare(schema, old, new).mapped(|set: FieldSet| set.recursive_difference(&server));
-    let mut paths: Vec<Vec<PathElement>> = [found.added, found.removed, found.modified]
-        .iter()
-        .flat_map(|set| set.paths())
-        .collect();
+    let mut paths: Vec<Vec<PathElement>> =
+        [found.added, found.removed, found.modified].iter().flat_map(|set| set.paths()).collect();
     paths.sort();
     paths.dedup();
     let mut highest: Vec<Vec<PathElement>> = Vec::new();
@@ -91,7 +89,7 @@ mod tests {
 
     #[test]
     fn paths_name_elements_by_their_keys() {
-        let served = samples::served();
+        let served = samples::first();
         let pods = served.get(&Gvr::fixed("v1", "pods")).expect("pods");
         let schema = pods.schema("v1").expect("a schema");
         let pod = |image: &str, more: Value| {

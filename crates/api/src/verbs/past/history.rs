@@ -2,13 +2,13 @@
 
 use super::changed::{changed_paths, json_patch};
 use super::{not_kept, time};
-use crate::verbs::list::object;
 use crate::error::Error;
 use crate::fields;
 use crate::resource::Resource;
 use crate::revision::Revision;
 use crate::storage::{ChangeKind, ChangeOfPast, Key, Precision, Version, Writer};
 use crate::tree::{Value, json};
+use crate::verbs::list::object;
 use crate::{Api, ObjectMap, Target, gotext};
 
 /// The versions of an object that are asked for.
@@ -22,7 +22,7 @@ pub struct Versions {
     pub include: Include,
 }
 
-/// What an entry of a history shows beside who has changed what.
+/// The parts of an entry of a history that are shown only on request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Include {
     pub object: bool,
@@ -75,7 +75,8 @@ impl Api {
         let Some(version) = versions.first().filter(|version| version.revision == change.revision) else {
             return Ok(None);
         };
-        let (now, before) = (objects.first().and_then(Option::as_ref), objects.get(1).and_then(Option::as_ref));
+        let (now, before) =
+            (objects.first().and_then(Option::as_ref), objects.get(1).and_then(Option::as_ref));
         self.entry(resource, version, now, before, include).await.map(Some)
     }
 

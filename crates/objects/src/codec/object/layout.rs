@@ -96,6 +96,11 @@ impl Layout {
         self.splice(json, self.version_member(from).len(), &self.version_member(to))
     }
 
+    /// The text without its resourceVersion.
+    pub fn without_version(self, json: &[u8], from: Revision) -> ExactBytes {
+        self.splice(json, self.version_member(from).len(), "").0
+    }
+
     /// The raw text of a label's value.
     pub fn label<'j>(&self, json: &'j [u8], name: &str) -> Option<&'j str> {
         let (start, end) = self.labels;

@@ -31,6 +31,30 @@ pub struct Writer {
     pub client: String,
 }
 
+/// How much of a writer is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordWriters {
+    #[default]
+    Full,
+    /// The field manager, the verb and the subresource, but no user and no program.
+    Manager,
+    Off,
+}
+
+impl RecordWriters {
+    /// What is recorded of a writer.
+    pub fn record(self, writer: Writer) -> Option<Arc<Author>> {
+        match self {
+            Self::Full => Some(Author::new(writer)),
+            Self::Manager => {
+                let Writer { verb, subresource, manager, .. } = writer;
+                Some(Author::new(Writer { verb, subresource, manager, ..Writer::default() }))
+            }
+            Self::Off => None,
+        }
+    }
+}
+
 /// A writer with its number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Author {

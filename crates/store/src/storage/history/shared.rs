@@ -3,9 +3,14 @@
 /// Makes the reads, each of which takes a connection that holds a snapshot.
 macro_rules! shared_history {
     ($connection:ty, $row:ty) => {
+        use std::collections::HashMap;
+
+        use $crate::schema::names::GroupResource;
         use $crate::storage::history::{
-            ChangeFilter, ChangeOfPast, Moment, Newest, PastError, Precision, Version, Writer,
+            ChangeFilter, ChangeOfPast, Holding, Moment, PastError, Precision, Present, Version, Writer,
         };
+
+        use $crate::storage::inventory::ResourceHistory;
 
         /// The newest commit at or before a time that is before the newest commit of all.
         pub async fn earlier_moment(connection: &mut $connection, ms: i64) -> Result<Moment, PastError> {
@@ -48,8 +53,70 @@ macro_rules! shared_history {
         }
 
         /// The oldest revision at which a resource can be read.
-        pub async fn floor(connection: &mut $connection, _resource: ResourceId) -> Result<Revision, Error> {
-            Ok(clock(connection).await?.compacted)
+        pub async fn floor(connection: &mut $connection, resource: ResourceId) -> Result<Revision, Error> {
+            let floor = sqlx::query_scalar(include_str!("../sql/history/floor.sql")).bind(resource.0);
+            let floor: i64 = floor.fetch_one(connection).await.map_err(unavailable)?;
+            Ok(Revision(floor as u64))
+        }
+
+        /// The number of changes at or below the floors of their resources.
+        pub async fn unswept(connection: &mut $connection) -> Result<u64, Error> {
+            let count = sqlx::query_scalar(include_str!("../sql/history/unswept.sql")).fetch_one(connection);
+            let count: i64 = count.await.map_err(unavailable)?;
+            Ok(count as u64)
+        }
+
+        /// The resources that have changes, and about how much history they have.
+        pub async fn holdings(connection: &mut $connection) -> Result<Vec<Holding>, Error> {
+            let rows = sqlx::query_as(include_str!("../sql/history/holdings.sql")).fetch_all(connection);
+            let rows: Vec<(i32, i64, i64, i64)> = rows.await.map_err(unavailable)?;
+            Ok(rows.into_iter().map(Holding::new).collect())
+        }
+
+        /// How much history each resource has, but for hidden ones.
+        pub async fn of_resources(connection: &mut $connection) -> Result<Vec<ResourceHistory>, Error> {
+            let clock =
+                sqlx::query_as("SELECT revision, committed_ms FROM clock").fetch_one(&mut *connection);
+            let (revision, committed_ms): (i64, i64) = clock.await.map_err(unavailable)?;
+            let newest = Moment { revision: Revision(revision as u64), committed_ms };
+            let names: HashMap<ResourceId, GroupResource> =
+                resources(&mut *connection).await?.into_iter().collect();
+            let mut found = Vec::new();
+            for Holding { resource, floor, changes, bytes } in holdings(&mut *connection).await? {
+                let Some(resource) = names.get(&resource).cloned() else { continue };
+                let (floor, _) = moment_of(&mut *connection, newest, floor).await?;
+                found.push(ResourceHistory { resource, floor, changes, bytes });
+            }
+            found.retain(ResourceHistory::is_shown);
+            found.sort_by(|a, b| a.resource.cmp(&b.resource));
+            Ok(found)
+        }
+
+        /// The change of a resource that has `before` older ones.
+        pub async fn nth_change(
+            connection: &mut $connection,
+            resource: ResourceId,
+            before: u64,
+        ) -> Result<Option<Revision>, Error> {
+            let found: Option<i64> = sqlx::query_scalar(include_str!("../sql/history/nth_change.sql"))
+                .bind(resource.0)
+                .bind(before as i64)
+                .fetch_optional(connection)
+                .await
+                .map_err(unavailable)?;
+            Ok(found.map(|revision| Revision(revision as u64)))
+        }
+
+        /// All resources that have ever had a number.
+        pub async fn resources(
+            connection: &mut $connection,
+        ) -> Result<Vec<(ResourceId, GroupResource)>, Error> {
+            let rows = sqlx::query_as("SELECT id, api_group, plural FROM resources").fetch_all(connection);
+            let rows: Vec<(i32, String, String)> = rows.await.map_err(unavailable)?;
+            let resource = |(id, group, plural): (i32, String, String)| {
+                (ResourceId(id), GroupResource::new(&group, &plural))
+            };
+            Ok(rows.into_iter().map(resource).collect())
         }
 
         /// Fails unless a resource can be read at a revision.

@@ -1,5 +1,6 @@
 //! The past of a store in memory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +9,81 @@ use async_trait::async_trait;
 use super::tables::{Tables, Version as Stored};
 use super::{Memory, reads};
 use crate::revision::Revision;
-use crate::storage::history::{Newest, before_or_all};
+use crate::schema::names::GroupResource;
+use crate::storage::history::before_or_all;
+use crate::storage::history::retention::Thinning;
 use crate::storage::{
-    ChangeFilter, ChangeOfPast, Error, History, Key, Moment, PastError, Precision, ResourceId, Row,
-    RowStream, Scan, Version,
+    ChangeFilter, ChangeOfPast, Error, History, Holding, Key, Moment, PastError, Precision, Present,
+    ResourceId, Row, RowStream, Scan, Version,
 };
 
 #[async_trait]
 impl History for Memory {
+    async fn present(&self) -> Result<Present, PastError> {
+        Ok(Present { moment: self.picture().newest(), now_ms: self.clock.millis() })
+    }
+
+    async fn raise_floors(&self, others: Revision, own: &[(ResourceId, Revision)]) -> Result<(), PastError> {
+        let tables = &mut self.lock().tables;
+        let compacted = tables.clock.compacted;
+        let unlisted: Vec<ResourceId> =
+            tables.floors.keys().filter(|id| own.iter().all(|(own, _)| own != *id)).copied().collect();
+        let unlisted = unlisted.into_iter().map(|id| (id, others));
+        for (id, floor) in own.iter().copied().chain(unlisted) {
+            let raised = tables.floor(id).max(floor.min(compacted));
+            tables.floors.insert(id, raised);
+        }
+        tables.other_floors = tables.other_floors.max(others.min(compacted));
+        Ok(())
+    }
+
+    async fn resources(&self) -> Result<Vec<(ResourceId, GroupResource)>, PastError> {
+        Ok(self.lock().resources.iter().map(|(name, id)| (*id, name.clone())).collect())
+    }
+
+    async fn holdings(&self) -> Result<Vec<Holding>, PastError> {
+        let tables = self.picture();
+        let mut sizes: BTreeMap<ResourceId, (u64, u64)> = BTreeMap::new();
+        for change in tables.changes_after(Revision(0)) {
+            let superseded = change.previous.and_then(|at| tables.version(at));
+            let (changes, bytes) = sizes.entry(change.key.resource).or_default();
+            *changes += 1;
+            *bytes += superseded.map_or(0, |version| version.value.len() as u64);
+        }
+        let holding = |(resource, (changes, bytes))| {
+            let floor = tables.floor(resource);
+            Holding { resource, floor, changes, bytes }
+        };
+        Ok(sizes.into_iter().map(holding).collect())
+    }
+
+    async fn nth_change(&self, resource: ResourceId, before: u64) -> Result<Option<Revision>, PastError> {
+        let tables = self.picture();
+        let found =
+            tables.changes_of(resource, Revision(0)).nth(before as usize).map(|change| change.revision);
+        Ok(found)
+    }
+
+    async fn unswept(&self) -> Result<u64, PastError> {
+        Ok(self.picture().due().count() as u64)
+    }
+
+    async fn thin(&self) -> Result<(), PastError> {
+        let now_ms = self.clock.millis();
+        let tables = &mut self.lock().tables;
+        for Thinning { from_ms, to_ms, width_ms } in Thinning::all(now_ms) {
+            let marks: Vec<i64> = tables.marks.range(from_ms..to_ms).map(|(at, _)| *at).collect();
+            for pair in marks.windows(2) {
+                if let [at, next] = pair
+                    && at / width_ms == next / width_ms
+                {
+                    tables.marks.remove(at);
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
         let now_ms = self.clock.millis();
         if now_ms == ms {
@@ -23,7 +91,7 @@ impl History for Memory {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let tables = self.picture();
-        match (Newest { moment: tables.newest(), now_ms }).at(ms)? {
+        match (Present { moment: tables.newest(), now_ms }).at(ms)? {
             Some(moment) => Ok(moment),
             None => tables.earlier_moment(ms).ok_or(PastError::BeforeFirst),
         }
@@ -48,7 +116,7 @@ impl History for Memory {
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
         let tables = self.picture_of_past(key.resource, at)?;
         let newest = tables.versions_of(key, Revision(at.0 + 1)).next();
-        Ok(newest.filter(|version| version.is_live()).map(|version| reads::row(version)))
+        Ok(newest.filter(|version| version.is_live()).map(|version| version.row()))
     }
 
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
@@ -70,7 +138,7 @@ impl History for Memory {
             !is_last
         });
         let kept = kept.filter(|version| version.revision > floor || version.is_live());
-        Ok(kept.take(limit as usize).map(|version| tables.past_version(version)).collect())
+        Ok(kept.take(limit as usize).map(|version| tables.past_version(&version)).collect())
     }
 
     async fn changes_between(
@@ -111,10 +179,6 @@ impl Memory {
 impl Tables {
     fn newest(&self) -> Moment {
         Moment { revision: self.clock.revision, committed_ms: self.committed_ms }
-    }
-
-    fn floor(&self, _resource: ResourceId) -> Revision {
-        self.clock.compacted
     }
 
     /// The newest commit at or before a time that is before the newest commit of all.
@@ -160,7 +224,7 @@ impl Tables {
             uid: self.uid(version),
             deleted: !version.is_live(),
             writer: change.and_then(|change| change.author.as_ref()).map(|author| author.writer().clone()),
-            row: reads::row(version),
+            row: version.row(),
         }
     }
 

@@ -2,9 +2,12 @@
 
 use futures_util::stream::{self, StreamExt as _};
 
+use super::base::{Live, row_of};
 use super::tables::{Tables, Version};
 use crate::revision::Revision;
-use crate::storage::{BlockStream, ChangeRow, Changes, ResourceId, Row, RowStream, Scan, Stale, StaleRow};
+use crate::storage::{
+    BlockStream, ChangeRow, Changes, Key, ResourceId, Row, RowStream, Scan, Stale, StaleRow,
+};
 
 /// How many rows are made at a time; no more are held ahead of the reader.
 const BLOCK: usize = 256;
@@ -13,7 +16,8 @@ const BLOCK: usize = 256;
 pub fn scan(tables: Tables, scan: Scan, at: Revision) -> RowStream {
     let blocks = stream::unfold(scan, move |mut scan| {
         let most = scan.limit.map_or(BLOCK, |limit| BLOCK.min(limit as usize));
-        let rows: Vec<Row> = tables.live_at(&scan, at).take(most).map(|version| row(version)).collect();
+        let rows: Vec<Row> =
+            tables.live_at(&scan, at).take(most).map(|live| live.row(scan.resource)).collect();
         let rest = rows.last().map(|last| {
             scan.after = Some((last.namespace.clone(), last.name.clone()));
             scan.limit = scan.limit.map(|limit| limit - rows.len() as u32);
@@ -28,8 +32,15 @@ pub fn scan(tables: Tables, scan: Scan, at: Revision) -> RowStream {
 pub fn rows_of(tables: Tables, revisions: Vec<Revision>) -> BlockStream {
     let blocks = revisions.len().div_ceil(BLOCK);
     let block = move |index: usize| {
-        let revisions = revisions.iter().skip(index * BLOCK).take(BLOCK);
-        Ok(revisions.filter_map(|revision| tables.version(*revision)).map(|version| row(version)).collect())
+        let revisions = &revisions[index * BLOCK..revisions.len().min((index + 1) * BLOCK)];
+        let own = revisions.iter().filter_map(|revision| tables.version(*revision));
+        let mut rows: Vec<Row> = own.map(|version| version.row()).collect();
+        if let Some(base) = tables.base().filter(|_| rows.len() < revisions.len()) {
+            let missing: Vec<Revision> =
+                revisions.iter().copied().filter(|revision| tables.version(*revision).is_none()).collect();
+            rows.extend(base.objects_of(&missing).iter().map(|(resource, object)| row_of(*resource, object)));
+        }
+        Ok(rows)
     };
     Box::pin(stream::iter((0..blocks).map(block)))
 }
@@ -53,20 +64,18 @@ pub fn stale<'a>(
     scan: &Scan,
 ) -> impl Iterator<Item = StaleRow> + use<'a> {
     let live = tables.live_at(scan, tables.clock.revision);
-    let found = live.filter(|version| {
-        version.revision <= stale.through && stale.is_in_another(&version.stored_version, &version.value)
+    let found = live.filter(|live| {
+        live.revision() <= stale.through
+            && match live {
+                Live::Own(version) => stale.is_in_another(&version.stored_version, &version.value),
+                // Its bytes are made when they are asked for, in whatever format.
+                Live::Base(object) => object.api_version() != Some(&stale.api_version),
+            }
     });
-    found.map(|version| StaleRow { key: version.key.clone(), revision: version.revision })
-}
-
-pub fn row(version: &Version) -> Row {
-    Row {
-        resource: version.key.resource,
-        namespace: Box::from(&*version.key.namespace),
-        name: Box::from(&*version.key.name),
-        revision: version.revision,
-        value: version.value.clone(),
-    }
+    found.map(|live| {
+        let (namespace, name) = live.namespace_and_name();
+        StaleRow { key: Key::new(stale.resource, namespace, name), revision: live.revision() }
+    })
 }
 
 /// A row of the changefeed. If `replaced` is given, the version that the change replaced is looked up in it.

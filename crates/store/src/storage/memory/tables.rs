@@ -1,15 +1,20 @@
 //! The rows of a store in memory, and their indexes. They are persistent maps: a clone shares all rows, and later
 //! writes do not change it.
+//!
+//! The tables of a fork lie over a [`Base`], copy on write: a row of the base is copied when a write first concerns its
+//! key, and from then on only the tables know the key.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 
+use super::base::{Base, Live, merged};
+use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
-use crate::storage::{Author, Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
+use crate::storage::{Author, Change, ChangeKind, Clock, Key, Mutation, ResourceId, Row, Scan};
 
 /// The clock of a new store; the same as in the databases.
 const FIRST: Revision = Revision(1);
@@ -40,6 +45,15 @@ pub struct Tables {
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
     changes_by_resource: OrdSet<(ResourceId, Revision)>,
+    /// The state that a fork began with; `None` for a store of its own.
+    base: Option<Arc<dyn Base>>,
+    /// The keys of the base's rows that have been copied.
+    copied: OrdSet<Key>,
+    /// The bytes of all values in the tables.
+    pub bytes: u64,
+    /// The oldest revision at which each resource can be read; those that are not in it, from `other_floors` on.
+    pub floors: OrdMap<ResourceId, Revision>,
+    pub other_floors: Revision,
     /// The stamp of the newest commit.
     pub committed_ms: i64,
     /// The last commit of each second in which there was one, but for the newest.
@@ -50,6 +64,8 @@ impl Tables {
     /// The tables of a store that begins at this time.
     pub fn new(now_ms: i64) -> Self {
         Self {
+            floors: OrdMap::new(),
+            other_floors: FIRST,
             committed_ms: now_ms,
             marks: OrdMap::unit(now_ms, FIRST),
             clock: Clock { revision: FIRST, compacted: FIRST },
@@ -57,6 +73,9 @@ impl Tables {
             by_key: OrdMap::new(),
             changes: OrdMap::new(),
             changes_by_resource: OrdSet::new(),
+            base: None,
+            copied: OrdSet::new(),
+            bytes: 0,
         }
     }
 }
@@ -78,9 +97,61 @@ impl Version {
         let (key, author) = (mutation.key.clone(), mutation.author.clone());
         Self { key, revision, kind, previous, stored_version, value, uid, committed_ms, author }
     }
+
+    pub fn row(&self) -> Row {
+        Row {
+            resource: self.key.resource,
+            namespace: Box::from(&*self.key.namespace),
+            name: Box::from(&*self.key.name),
+            revision: self.revision,
+            value: self.value.clone(),
+        }
+    }
+
+    /// The copy of a row of the base.
+    fn copy(key: &Key, object: &Object) -> Self {
+        Self {
+            key: key.clone(),
+            revision: object.revision(),
+            kind: ChangeKind::Added,
+            previous: None,
+            stored_version: object.api_version().unwrap_or_default().into(),
+            value: object.to_stored(),
+            uid: object.uid().unwrap_or_default().into(),
+            // Unknown: the change that made the row is the parent's.
+            committed_ms: 0,
+            author: None,
+        }
+    }
 }
 
 impl Tables {
+    /// The tables of a fork. Its clock goes on from the base's revision, and no state before it can be read.
+    pub fn over(base: Arc<dyn Base>, now_ms: i64) -> Self {
+        let first = base.revision();
+        let clock = Clock { revision: first, compacted: first };
+        let marks = OrdMap::unit(now_ms, first);
+        Self { clock, other_floors: first, marks, base: Some(base), ..Self::new(now_ms) }
+    }
+
+    pub fn base(&self) -> Option<&dyn Base> {
+        self.base.as_deref()
+    }
+
+    /// Copies the rows of the base that a batch writes or requires.
+    pub fn copy_rows(&mut self, batch: &[Mutation]) {
+        let Some(base) = self.base.clone() else { return };
+        for key in batch.iter().map(|mutation| &mutation.key).chain(required_keys(batch)) {
+            if !self.copied.contains(key)
+                && let Some(object) = base.get(key)
+            {
+                let version = Arc::new(Version::copy(key, &object));
+                self.copied.insert(key.clone());
+                self.insert(version);
+            }
+        }
+    }
+
     /// The live version of each mutation's key, then of each [required key](required_keys).
     pub fn live_versions(&self, batch: &[Mutation]) -> Vec<Option<Revision>> {
         let written = batch.iter().map(|mutation| &mutation.key);
@@ -106,12 +177,17 @@ impl Tables {
         for write in writes {
             let version = Arc::new(Version::new(&batch[write.index], write, stamp));
             let revision = version.revision;
-            self.objects.insert(revision, version.clone());
-            self.by_key.insert((version.key.clone(), revision), version.clone());
+            self.insert(version.clone());
             self.changes_by_resource.insert((version.key.resource, revision));
             self.changes.insert(revision, version);
             self.clock.revision = revision;
         }
+    }
+
+    fn insert(&mut self, version: Arc<Version>) {
+        self.bytes += version.value.len() as u64;
+        self.objects.insert(version.revision, version.clone());
+        self.by_key.insert((version.key.clone(), version.revision), version);
     }
 
     pub fn version(&self, revision: Revision) -> Option<&Arc<Version>> {
@@ -119,7 +195,17 @@ impl Tables {
     }
 
     /// The live versions of `scan` as of `at`, in key order. The caller applies the scan's limit.
-    pub fn live_at<'a>(
+    pub fn live_at<'a>(&'a self, scan: &Scan, at: Revision) -> impl Iterator<Item = Live<'a>> + use<'a> {
+        let resource = scan.resource;
+        let is_own = move |object: &Arc<Object>| {
+            self.copied.contains(&Key::new(resource, object.namespace(), object.name()))
+        };
+        let base = self.base.as_ref().map(|base| base.objects(scan)).into_iter().flatten();
+        merged(self.own_live_at(scan, at), base.filter(move |object| !is_own(object)))
+    }
+
+    /// The live versions of `scan` as of `at` that are in the tables, in key order.
+    fn own_live_at<'a>(
         &'a self,
         scan: &Scan,
         at: Revision,
@@ -148,9 +234,12 @@ impl Tables {
     }
 
     /// The versions of a key below a revision, newest first.
-    pub fn versions_of(&self, key: &Key, before: Revision) -> impl Iterator<Item = &Arc<Version>> {
+    pub fn versions_of(&self, key: &Key, before: Revision) -> impl Iterator<Item = Arc<Version>> {
         let versions = (key.clone(), Revision(0))..(key.clone(), before);
-        self.by_key.range(versions).rev().map(|(_, version)| version)
+        let base = self.base.as_ref().filter(|_| !self.copied.contains(key)).and_then(|base| base.get(key));
+        let base = base.filter(|object| object.revision() < before);
+        let base = base.map(|object| Arc::new(Version::copy(key, &object)));
+        self.by_key.range(versions).rev().map(|(_, version)| version.clone()).chain(base)
     }
 
     /// The change that made this revision, if it has not been swept.
@@ -179,12 +268,29 @@ impl Tables {
         self.changes.get_min().map(|(revision, _)| *revision)
     }
 
-    /// Removes up to `limit` changes at or below `compacted`, and the versions that they made dead. Returns the number
-    /// of changes.
+    pub fn floor(&self, resource: ResourceId) -> Revision {
+        self.floors.get(&resource).copied().unwrap_or(self.other_floors)
+    }
+
+    /// The changes at or below the floors of their resources.
+    pub fn due(&self) -> impl Iterator<Item = &Arc<Version>> {
+        let mut next = self.changes_by_resource.get_min().map(|(resource, _)| *resource);
+        let resources = std::iter::from_fn(move || {
+            let resource = next?;
+            let after = (resource, Revision(u64::MAX))..;
+            next = self.changes_by_resource.range(after).next().map(|(resource, _)| *resource);
+            Some(resource)
+        });
+        resources.flat_map(|resource| {
+            let floor = self.floor(resource);
+            self.changes_of(resource, Revision(0)).take_while(move |change| change.revision <= floor)
+        })
+    }
+
+    /// Removes up to `limit` changes at or below the floors of their resources, and the versions that they made dead.
+    /// Returns the number of changes.
     pub fn sweep(&mut self, limit: u32) -> u64 {
-        let compacted = self.changes.range(..=self.clock.compacted);
-        let swept: Vec<Arc<Version>> =
-            compacted.take(limit as usize).map(|(_, version)| version.clone()).collect();
+        let swept: Vec<Arc<Version>> = self.due().take(limit as usize).cloned().collect();
         for change in &swept {
             self.changes.remove(&change.revision);
             self.changes_by_resource.remove(&(change.key.resource, change.revision));
@@ -199,7 +305,9 @@ impl Tables {
     }
 
     fn remove(&mut self, key: &Key, revision: Revision) {
-        self.objects.remove(&revision);
+        if let Some(version) = self.objects.remove(&revision) {
+            self.bytes -= version.value.len() as u64;
+        }
         self.by_key.remove(&(key.clone(), revision));
     }
 }

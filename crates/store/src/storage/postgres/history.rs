@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::TryFutureExt as _;
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Row as _, Transaction};
@@ -10,22 +11,72 @@ use sqlx::{Row as _, Transaction};
 use super::error::{corrupt, unavailable};
 use super::lent::Lent;
 use super::pool::{long, short};
-use super::reads::{self, Horizon, SNAPSHOT, clock, live_row};
-use super::{Postgres, whole};
+use super::reads::{self, Horizon, SNAPSHOT, live_row};
+use super::{Postgres, checked, whole};
 use crate::revision::Revision;
 use crate::storage::history::shared::shared_history;
-use crate::storage::history::{Told, before_or_all};
+use crate::storage::history::{Told, before_or_all, retention};
 use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
 
 shared_history!(PgConnection, PgRow);
 
 /// The newest commit and the database's time. Servers of the release before leave the clock's stamp as it is.
-const NEWEST: &str = "SELECT c.revision, \
+const PRESENT: &str = "SELECT c.revision, \
      GREATEST(c.committed_ms, (SELECT h.committed_ms FROM changes h WHERE h.resource_version = c.revision)), \
      floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM clock c";
 
 #[async_trait]
 impl History for Postgres {
+    async fn present(&self) -> Result<Present, PastError> {
+        within(async {
+            let mut connection = self.pool.acquire().await?;
+            Ok(newest(&mut connection).await?)
+        })
+        .await
+    }
+
+    async fn raise_floors(&self, others: Revision, own: &[(ResourceId, Revision)]) -> Result<(), PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let statements = retention::raising("GREATEST", "LEAST", others, own).join("; ");
+        let raised = short(whole::run(&mut connection, statements).map_err(unavailable)).await;
+        Ok(checked(connection, raised).map(drop)?)
+    }
+
+    async fn resources(&self) -> Result<Vec<(ResourceId, GroupResource)>, PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let found = short(resources(&mut connection)).await;
+        Ok(checked(connection, found)?)
+    }
+
+    async fn holdings(&self) -> Result<Vec<Holding>, PastError> {
+        let mut connection = self.scans.acquire().await?;
+        let found = long(holdings(&mut connection)).await;
+        Ok(checked(connection, found)?)
+    }
+
+    async fn nth_change(&self, resource: ResourceId, before: u64) -> Result<Option<Revision>, PastError> {
+        let mut connection = self.scans.acquire().await?;
+        let found = long(nth_change(&mut connection, resource, before)).await;
+        Ok(checked(connection, found)?)
+    }
+
+    async fn unswept(&self) -> Result<u64, PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let found = long(unswept(&mut connection)).await;
+        Ok(checked(connection, found)?)
+    }
+
+    async fn thin(&self) -> Result<(), PastError> {
+        let mut connection = self.pool.acquire().await?;
+        let work = async {
+            let now_ms = newest(&mut connection).await?.now_ms;
+            let statements = retention::thinning(now_ms).join("; ");
+            whole::run(&mut connection, statements).await.map_err(unavailable)
+        };
+        let thinned = long(work).await;
+        Ok(checked(connection, thinned).map(drop)?)
+    }
+
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
         within(async {
             let mut connection = self.pool.acquire().await?;
@@ -38,8 +89,8 @@ impl History for Postgres {
             if first.now_ms <= ms {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let locked = whole::run(&mut connection, format!("{NEWEST} FOR SHARE OF c")).await;
-            let Newest { moment, .. } = newest_of(locked.map_err(unavailable)?.first())?;
+            let locked = whole::run(&mut connection, format!("{PRESENT} FOR SHARE OF c")).await;
+            let Present { moment, .. } = present_of(locked.map_err(unavailable)?.first())?;
             match ms >= moment.committed_ms {
                 true => Ok(moment),
                 false => earlier_moment(&mut connection, ms).await,
@@ -118,7 +169,7 @@ async fn within<T>(work: impl Future<Output = Result<T, PastError>>) -> Result<T
 /// A snapshot, and the newest commit in it.
 async fn past(connection: &mut Lent) -> Result<(Transaction<'_, sqlx::Postgres>, Moment), Error> {
     let mut transaction = connection.begin(SNAPSHOT).await.map_err(unavailable)?;
-    let Newest { moment, .. } = newest(&mut transaction).await?;
+    let Present { moment, .. } = newest(&mut transaction).await?;
     Ok((transaction, moment))
 }
 
@@ -136,15 +187,15 @@ pub async fn snapshot(
     .await
 }
 
-async fn newest(connection: &mut PgConnection) -> Result<Newest, Error> {
-    newest_of(Some(&sqlx::query(NEWEST).fetch_one(connection).await.map_err(unavailable)?))
+async fn newest(connection: &mut PgConnection) -> Result<Present, Error> {
+    present_of(Some(&sqlx::query(PRESENT).fetch_one(connection).await.map_err(unavailable)?))
 }
 
-fn newest_of(row: Option<&PgRow>) -> Result<Newest, Error> {
+fn present_of(row: Option<&PgRow>) -> Result<Present, Error> {
     let row = row.ok_or_else(|| Error::Corrupt("there is no clock".into()))?;
     let number = |column: usize| row.try_get::<i64, _>(column).map_err(corrupt);
     let moment = Moment { revision: Revision(number(0)? as u64), committed_ms: number(1)? };
-    Ok(Newest { moment, now_ms: number(2)? })
+    Ok(Present { moment, now_ms: number(2)? })
 }
 
 /// The writers of a batch whose rows the table may lack, as the procedure takes them.

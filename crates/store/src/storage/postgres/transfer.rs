@@ -13,7 +13,7 @@ use super::error::unavailable;
 use super::holder::RESTORES;
 use super::hosts::Use;
 use super::session::{Connector, Purpose};
-use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable};
+use super::{Address, MIGRATIONS, Postgres, not_opened, reads, unreachable, whole};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -27,7 +27,7 @@ use crate::storage::transfer::{
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
-snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES);
+snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 12);
 
 impl Postgres {
     /// Fills this store, which must be new, in one transaction.
@@ -109,11 +109,15 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
             delete.execute(&mut *transaction).await.map_err(unavailable)?;
         }
     }
-    sqlx::query("UPDATE clock SET revision = $1, compacted = $1, made = NULL")
-        .bind(received.clock().0 as i64)
-        .execute(&mut *transaction)
-        .await
-        .map_err(unavailable)?;
+    let clock = whole::number(Some(received.clock().0 as i64));
+    // No history comes with the objects.
+    let set = format!(
+        "UPDATE clock SET revision = {clock}, compacted = {clock}, made = NULL, \
+             committed_ms = floor(extract(epoch FROM clock_timestamp()) * 1000); \
+         DELETE FROM marks; INSERT INTO marks (at_ms, revision) SELECT committed_ms, revision FROM clock; \
+         DELETE FROM floors; INSERT INTO floors (resource, revision) SELECT 0, compacted FROM clock"
+    );
+    whole::run(&mut transaction, set).await.map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
     compare(&received.counts, written)?;
     meter.step(Step::Syncing);

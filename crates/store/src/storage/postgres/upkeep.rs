@@ -129,17 +129,21 @@ pub async fn size(pool: &Pool) -> Result<u64, Error> {
 /// Only one replica sweeps at a time; for the others there is nothing to do.
 async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
+    let floors = include_str!("../sql/history/floors.sql");
     // If a crash brings rows back, they are swept again. So the commit waits neither for the disk nor for a standby.
     let statement = format!(
         "BEGIN;
          SET LOCAL synchronous_commit = off;
          WITH mine AS MATERIALIZED (
-             SELECT FROM turns WHERE work = 'sweep' FOR UPDATE SKIP LOCKED
+             SELECT FROM turns WHERE work = 'sweep by floors' FOR UPDATE SKIP LOCKED
+         ), due (id, floor) AS ({floors}
          ), slice AS (
              DELETE FROM changes WHERE EXISTS (SELECT FROM mine) AND resource_version IN (
-                 SELECT resource_version FROM changes
-                 WHERE resource_version <= (SELECT compacted FROM clock)
-                 ORDER BY resource_version LIMIT {limit})
+                 SELECT c.resource_version FROM due CROSS JOIN LATERAL (
+                     SELECT n.resource_version FROM changes n
+                     WHERE n.resource = due.id AND n.resource_version <= due.floor
+                     ORDER BY n.resource_version LIMIT {limit}) c
+                 LIMIT {limit})
              RETURNING resource_version, previous_version, event
          ), dead AS (
              DELETE FROM objects WHERE resource_version IN (

@@ -9,16 +9,50 @@ use sqlx::{Arguments as _, AssertSqlSafe, Row as _, Transaction};
 use super::Sqlite;
 use super::batch::Stamp;
 use super::error::{corrupt, unavailable};
-use super::reads::{self, clock, live_row};
+use super::reads::{self, live_row};
+use super::upkeep;
 use crate::revision::Revision;
-use crate::storage::history::before_or_all;
 use crate::storage::history::shared::shared_history;
+use crate::storage::history::{before_or_all, retention};
 use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
 
 shared_history!(SqliteConnection, SqliteRow);
 
 #[async_trait]
 impl History for Sqlite {
+    async fn present(&self) -> Result<Present, PastError> {
+        Ok(self.past().await?.1)
+    }
+
+    async fn raise_floors(&self, others: Revision, own: &[(ResourceId, Revision)]) -> Result<(), PastError> {
+        let mut turn = self.writer.turn().await?;
+        self.writer.heed(raise_floors(&mut turn.connection, others, own).await)?;
+        Ok(turn.finish(None).await?.flush().await?)
+    }
+
+    async fn resources(&self) -> Result<Vec<(ResourceId, GroupResource)>, PastError> {
+        Ok(resources(&mut *self.readers.acquire().await.map_err(unavailable)?).await?)
+    }
+
+    async fn holdings(&self) -> Result<Vec<Holding>, PastError> {
+        Ok(holdings(&mut *self.scans.acquire().await.map_err(unavailable)?).await?)
+    }
+
+    async fn nth_change(&self, resource: ResourceId, before: u64) -> Result<Option<Revision>, PastError> {
+        Ok(nth_change(&mut *self.scans.acquire().await.map_err(unavailable)?, resource, before).await?)
+    }
+
+    async fn unswept(&self) -> Result<u64, PastError> {
+        Ok(unswept(&mut *self.readers.acquire().await.map_err(unavailable)?).await?)
+    }
+
+    async fn thin(&self) -> Result<(), PastError> {
+        let now_ms = self.clock.millis();
+        let mut turn = self.writer.turn().await?;
+        self.writer.heed(thin(&mut turn.connection, now_ms).await)?;
+        Ok(turn.leave().await?)
+    }
+
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
         let (mut transaction, newest) = self.past().await?;
         if newest.at(ms)?.is_none() {
@@ -39,7 +73,7 @@ impl History for Sqlite {
     }
 
     async fn moment_of(&self, revision: Revision) -> Result<(Moment, Precision), PastError> {
-        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let (mut transaction, Present { moment, .. }) = self.past().await?;
         if revision > moment.revision {
             return Err(Error::Future { requested: revision, current: moment.revision }.into());
         }
@@ -59,13 +93,13 @@ impl History for Sqlite {
     }
 
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
-        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let (mut transaction, Present { moment, .. }) = self.past().await?;
         check_past(&mut transaction, moment, key.resource, at).await?;
         Ok(row_at(&mut transaction, key, at).await?)
     }
 
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
-        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let (mut transaction, Present { moment, .. }) = self.past().await?;
         check_past(&mut transaction, moment, scan.resource, at).await?;
         Ok(reads::count_at(&mut transaction, scan, at).await?)
     }
@@ -76,7 +110,7 @@ impl History for Sqlite {
         before: Option<Revision>,
         limit: u32,
     ) -> Result<Vec<Version>, PastError> {
-        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let (mut transaction, Present { moment, .. }) = self.past().await?;
         let before = before_or_all(before, moment);
         Ok(versions_of(&mut transaction, key, before, limit).await?)
     }
@@ -88,7 +122,7 @@ impl History for Sqlite {
         after: Revision,
         limit: u32,
     ) -> Result<Vec<ChangeOfPast>, PastError> {
-        let (mut transaction, Newest { moment, .. }) = self.past().await?;
+        let (mut transaction, Present { moment, .. }) = self.past().await?;
         let before = before_or_all(before, moment);
         Ok(changes_between(&mut transaction, filter, (after, before), limit).await?)
     }
@@ -96,10 +130,10 @@ impl History for Sqlite {
 
 impl Sqlite {
     /// A snapshot, and the newest commit in it that readers may see.
-    async fn past(&self) -> Result<(Transaction<'static, sqlx::Sqlite>, Newest), Error> {
+    async fn past(&self) -> Result<(Transaction<'static, sqlx::Sqlite>, Present), Error> {
         let mut transaction = self.readers.begin().await.map_err(unavailable)?;
         let moment = self.newest(&mut transaction).await?;
-        Ok((transaction, Newest { moment, now_ms: self.clock.millis() }))
+        Ok((transaction, Present { moment, now_ms: self.clock.millis() }))
     }
 
     async fn newest(&self, connection: &mut SqliteConnection) -> Result<Moment, Error> {
@@ -123,6 +157,38 @@ async fn stamped(connection: &mut SqliteConnection) -> Result<Moment, Error> {
     let newest = sqlx::query_as("SELECT revision, committed_ms FROM clock");
     let (revision, committed_ms): (i64, i64) = newest.fetch_one(connection).await.map_err(unavailable)?;
     Ok(Moment { revision: Revision(revision as u64), committed_ms })
+}
+
+/// The resources that have changes, with their floors.
+pub async fn floors(connection: &mut SqliteConnection) -> Result<Vec<(ResourceId, Revision)>, Error> {
+    let floors = sqlx::query_as(include_str!("../sql/history/floors.sql")).fetch_all(connection);
+    let floors: Vec<(i32, i64)> = floors.await.map_err(unavailable)?;
+    Ok(floors.into_iter().map(|(id, floor)| (ResourceId(id), Revision(floor as u64))).collect())
+}
+
+async fn raise_floors(
+    connection: &mut SqliteConnection,
+    others: Revision,
+    own: &[(ResourceId, Revision)],
+) -> Result<(), Error> {
+    let mut transaction = upkeep::begin(connection).await?;
+    for statement in retention::raising("MAX", "MIN", others, own) {
+        sqlx::query(AssertSqlSafe(statement))
+            .persistent(false)
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)
+}
+
+async fn thin(connection: &mut SqliteConnection, now_ms: i64) -> Result<(), Error> {
+    let mut transaction = upkeep::begin(connection).await?;
+    for statement in retention::thinning(now_ms) {
+        let thinned = sqlx::query(AssertSqlSafe(statement)).persistent(false).execute(&mut *transaction);
+        thinned.await.map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)
 }
 
 /// Adds the rows of a batch's writers that the table may lack, in the transaction that is open.

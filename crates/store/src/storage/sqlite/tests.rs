@@ -8,6 +8,7 @@ use sqlx::Connection as _;
 use super::log::Flush;
 use super::write_connection::on_its_thread;
 use super::*;
+use crate::metrics::Metrics;
 use crate::scheduling;
 use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
@@ -246,7 +247,7 @@ async fn a_pass_of_compaction_through_25000_changes_waits_for_the_disk_a_few_tim
     let end = churn(&store, 98, 100).await;
     assert!(end.0 > 25_000);
     syncs.store(0, Ordering::Release);
-    compact_once(&store, end, &metrics::Gauge::noop()).await.expect("compacted");
+    compact_once(&store, Some(end), None, &Metrics::default()).await.expect("compacted");
     assert_eq!(store.oldest_change().await.expect("readable"), None, "nothing is left");
     let syncs = syncs.load(Ordering::Acquire);
     assert!(syncs <= 2, "{syncs} syncs");

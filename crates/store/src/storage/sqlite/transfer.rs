@@ -31,7 +31,7 @@ const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
 
-snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE);
+snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 9);
 
 impl Sqlite {
     /// Fills this store, which must be new, in one transaction, and closes it.
@@ -103,13 +103,16 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
     for index in indexes {
         sqlx::query(AssertSqlSafe(index)).execute(&mut *transaction).await.map_err(unavailable)?;
     }
-    let clock = received.clock().0 as i64;
-    sqlx::query("UPDATE clock SET revision = ?, compacted = ?")
-        .bind(clock)
-        .bind(clock)
-        .execute(&mut *transaction)
-        .await
-        .map_err(unavailable)?;
+    // No history comes with the objects.
+    sqlx::query(
+        "UPDATE clock SET revision = ?1, compacted = ?1, committed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER); \
+         DELETE FROM marks; INSERT INTO marks (at_ms, revision) SELECT committed_ms, revision FROM clock; \
+         DELETE FROM floors; INSERT INTO floors (resource, revision) SELECT 0, compacted FROM clock",
+    )
+    .bind(received.clock().0 as i64)
+    .execute(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
     compare(&received.counts, written)?;
     meter.step(Step::Syncing);

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Row as _, Sqlite, Transaction};
 
 use super::error::{corrupt, passes, unavailable};
-use super::{checkpoint, files, reads};
+use super::{checkpoint, files, history, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
@@ -17,7 +17,8 @@ const PAGES_A_TURN: i64 = 256;
 /// Free pages that are kept for future writes, as a fraction of the file: one eighth.
 const SLACK_SHARE: i64 = 8;
 
-async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
+/// Begins a transaction that writes.
+pub async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
     connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
 }
 
@@ -32,32 +33,50 @@ pub async fn compact(connection: &mut SqliteConnection, to: Revision) -> Result<
 
 pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64, Error> {
     let mut transaction = begin(connection).await?;
+    let mut swept = 0;
+    for (resource, floor) in history::floors(&mut transaction).await? {
+        let rest = u64::from(limit).saturating_sub(swept);
+        if rest == 0 {
+            break;
+        }
+        swept += sweep_resource(&mut transaction, resource, floor, rest).await?;
+    }
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(swept)
+}
+
+/// Removes up to `limit` changes of a resource at or below its floor, and the rows that they made dead.
+async fn sweep_resource(
+    connection: &mut SqliteConnection,
+    resource: ResourceId,
+    floor: Revision,
+    limit: u64,
+) -> Result<u64, Error> {
     let slice = sqlx::query(
         "SELECT COUNT(*), MAX(resource_version) FROM (SELECT resource_version FROM changes \
-         WHERE resource_version <= (SELECT compacted FROM clock) ORDER BY resource_version LIMIT ?)",
+         WHERE resource = ? AND resource_version <= ? ORDER BY resource_version LIMIT ?)",
     )
-    .bind(limit)
-    .fetch_one(&mut *transaction)
+    .bind(resource.0)
+    .bind(floor.0 as i64)
+    .bind(limit as i64)
+    .fetch_one(&mut *connection)
     .await
     .map_err(unavailable)?;
     let count: i64 = slice.try_get(0).map_err(corrupt)?;
     let last: Option<i64> = slice.try_get(1).map_err(corrupt)?;
-    if let Some(last) = last {
-        sqlx::query(
-            "DELETE FROM objects WHERE resource_version IN (SELECT previous_version FROM changes \
-               WHERE resource_version <= ? AND previous_version IS NOT NULL); \
-             DELETE FROM objects WHERE resource_version IN (SELECT resource_version FROM changes \
-               WHERE resource_version <= ? AND event = 2); \
-             DELETE FROM changes WHERE resource_version <= ?",
-        )
-        .bind(last)
-        .bind(last)
-        .bind(last)
-        .execute(&mut *transaction)
-        .await
-        .map_err(unavailable)?;
+    let Some(last) = last else { return Ok(0) };
+    let mut removal = sqlx::query(
+        "DELETE FROM objects WHERE resource_version IN (SELECT previous_version FROM changes \
+           WHERE resource = ? AND resource_version <= ? AND previous_version IS NOT NULL); \
+         DELETE FROM objects WHERE resource_version IN (SELECT resource_version FROM changes \
+           WHERE resource = ? AND resource_version <= ? AND event = 2); \
+         DELETE FROM changes WHERE resource_version IN (SELECT resource_version FROM changes \
+           WHERE resource = ? AND resource_version <= ?)",
+    );
+    for _ in 0..3 {
+        removal = removal.bind(resource.0).bind(last);
     }
-    transaction.commit().await.map_err(unavailable)?;
+    removal.execute(connection).await.map_err(unavailable)?;
     Ok(count as u64)
 }
 

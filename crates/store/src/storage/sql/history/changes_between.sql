@@ -5,6 +5,8 @@ SELECT c.resource_version, c.resource, c.namespace, c.name, c.event, c.previous_
        w.username, w.impersonator, w.verb, w.subresource, w.manager, w.client
 FROM (SELECT n.* FROM changes n
       WHERE n.resource_version > $2 AND n.resource_version < $3 AND ($1 IS NULL OR n.namespace = $1)
+        AND n.resource_version > COALESCE((SELECT f.revision FROM floors f WHERE f.resource = n.resource),
+                                          (SELECT b.revision FROM floors b WHERE b.resource = 0))
       ORDER BY n.resource_version DESC LIMIT $4) c
 LEFT JOIN objects o ON o.resource_version = c.resource_version
 LEFT JOIN objects p ON p.resource_version = c.previous_version
