@@ -72,9 +72,9 @@ class Site:
             "--client-cert-auth", "--trusted-ca-file", files / "ca.crt", "--cert-file", files / "server.crt",
             "--key-file", files / "server.key"]
 
-    def etcd(self, data="etcd"):
+    def etcd(self, data="etcd", program=None):
         etcd = self.start(
-            "etcd", self.programs / "etcd", "--data-dir", self.dir / data, "--unsafe-no-fsync",
+            "etcd", program or self.programs / "etcd", "--data-dir", self.dir / data, "--unsafe-no-fsync",
             "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
             "--listen-peer-urls", f"http://127.0.0.1:{self.port + 2}", *self.etcd_tls)
         wait_for(lambda: connects(self.port + 1), etcd)

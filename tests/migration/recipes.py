@@ -81,7 +81,8 @@ def home(site, informers, before, what, datastore, flags=()):
 
 def kubeadm(site):
     """etcd of a kubeadm cluster, by a snapshot; kube-apiserver's own flags go on"""
-    there_and_back(site, "etcd", site.etcd(), lambda: snapshot(site, "old.db"), f"sqlite:{site.dir}/state.db")
+    etcd = site.etcd(program=os.environ.get("OLD_ETCD"))
+    there_and_back(site, "etcd", etcd, lambda: snapshot(site, "old.db"), f"sqlite:{site.dir}/state.db")
 
 
 def encrypted(site):

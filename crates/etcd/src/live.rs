@@ -4,6 +4,7 @@
 mod client;
 mod messages;
 
+use std::io;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -34,7 +35,7 @@ pub struct Live {
     count: u64,
 }
 
-/// What becomes of a key.
+/// A change of a key, or a step of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Put(KeyValue),
@@ -51,8 +52,8 @@ pub enum Change {
 
 /// The moment at which changes are not followed any longer.
 pub struct CutOver {
-    /// Completes once nothing writes to the source any more.
-    pub asked: BoxFuture<'static, ()>,
+    /// Called when following begins. The future completes once nothing writes to the source any more.
+    pub asked: Box<dyn FnOnce() -> io::Result<BoxFuture<'static, ()>> + Send>,
     /// How long there has to be no change for the same, if that counts.
     pub quiet: Option<Duration>,
 }
@@ -104,9 +105,11 @@ impl Live {
     async fn send(mut self, cut_over: Option<CutOver>, batches: &Sender) -> Result<(), Error> {
         self.send_pages(batches).await?;
         match cut_over {
-            Some(cut_over) => {
+            Some(CutOver { asked, quiet }) => {
+                // Whoever is told that changes are followed may end it at once.
+                let asked = asked()?;
                 send(batches, vec![Change::Following]).await?;
-                self.follow(cut_over, batches).await
+                self.follow((asked, quiet), batches).await
             }
             None => Ok(()),
         }
@@ -128,8 +131,11 @@ impl Live {
         }
     }
 
-    async fn follow(mut self, cut_over: CutOver, batches: &Sender) -> Result<(), Error> {
-        let CutOver { mut asked, quiet } = cut_over;
+    async fn follow(
+        mut self,
+        (mut asked, quiet): (BoxFuture<'static, ()>, Option<Duration>),
+        batches: &Sender,
+    ) -> Result<(), Error> {
         let (mut reached, mut goal, mut changed) = (self.revision, None, Instant::now());
         let mut questions = tokio::time::interval(QUESTIONS);
         questions.set_missed_tick_behavior(MissedTickBehavior::Delay);

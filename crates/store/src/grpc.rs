@@ -3,9 +3,12 @@
 //! Calls to the former are rare (a status a minute, a token for a Pod that starts), so each has a connection of its own.
 //! A [`Channel`] keeps one for many calls and for streams.
 
+use std::error::Error;
 use std::io;
+use std::iter::successors;
 use std::os::unix::net::{SocketAddr, UnixStream as StdStream};
 use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::Stream;
@@ -178,6 +181,8 @@ fn client(mut sender: SendRequest<Body>) -> Grpc<Sending> {
 /// A connection that is kept for many calls and for streams. Drop it to end it.
 pub struct Channel {
     sender: SendRequest<Body>,
+    /// The reason for which the connection has ended.
+    ended: Arc<OnceLock<String>>,
     _driver: AbortOnDropHandle<()>,
 }
 
@@ -189,9 +194,14 @@ impl Channel {
         let mut settings = http2::Builder::new(TokioExecutor::new());
         settings.timer(TokioTimer::new()).keep_alive_interval(PROBES).keep_alive_timeout(PROBE_ANSWER);
         let (sender, connection) = settings.handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Calls are told why the connection ends.
-        let driver = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
-        Ok(Self { sender, _driver: driver })
+        let ended = Arc::new(OnceLock::new());
+        let told = ended.clone();
+        let driver = AbortOnDropHandle::new(tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                let _ = told.set(with_causes(&error));
+            }
+        }));
+        Ok(Self { sender, ended, _driver: driver })
     }
 
     pub async fn call<Q, A>(
@@ -208,7 +218,7 @@ impl Channel {
         let call = client.unary(Request::new(message), path(service, method)?, ProstCodec::default());
         let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));
         let answer = tokio::time::timeout(timeout, call).await.unwrap_or_else(late);
-        Ok(answer?.into_inner())
+        answer.map(tonic::Response::into_inner).map_err(|status| self.failed(status))
     }
 
     /// Begins a call in which both sides send messages.
@@ -223,8 +233,22 @@ impl Channel {
     {
         let mut client = client(self.sender.clone());
         let call = client.streaming(Request::new(messages), path(service, method)?, ProstCodec::default());
-        Ok(call.await?.into_inner())
+        call.await.map(tonic::Response::into_inner).map_err(|status| self.failed(status))
     }
+
+    /// The error of a call, which only knows that it was cancelled if its connection has ended.
+    fn failed(&self, status: Status) -> CallError {
+        let failed = CallError::from(status);
+        match self.ended.get() {
+            Some(why) => CallError { message: why.clone(), ..failed },
+            None => failed,
+        }
+    }
+}
+
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = successors(Some(error), |error| (**error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Connects to a Unix socket: a path, or `@name` for an abstract one.

@@ -1,11 +1,11 @@
 //! A running etcd or kine as a source: how it is reached, and until when it is followed.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use futures_util::FutureExt as _;
 use rowplane_etcd::live::{CutOver, Endpoint};
 use url::Url;
 
@@ -80,16 +80,14 @@ impl LiveArgs {
     }
 
     /// The end of following, if changes are to be followed.
-    pub fn cut_over(&self) -> Result<Option<CutOver>, Error> {
-        if !self.follow {
-            return Ok(None);
-        }
-        let failed = |why: io::Error| Error::Refused(format!("signals cannot be caught: {why}"));
-        let mut ends = Ends::catch(Lifetime::UntilSignal).map_err(failed)?;
-        let asked = async move {
-            ends.next().await;
+    pub fn cut_over(&self) -> Option<CutOver> {
+        // Until then, Ctrl-C ends the program, and so the import.
+        let asked = || {
+            let mut ends = Ends::catch(Lifetime::UntilSignal)?;
+            let next = async move { drop(ends.next().await) };
+            Ok(next.boxed())
         };
-        Ok(Some(CutOver { asked: Box::pin(asked), quiet: self.until_quiet }))
+        self.follow.then(|| CutOver { asked: Box::new(asked), quiet: self.until_quiet })
     }
 }
 

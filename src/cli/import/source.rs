@@ -53,7 +53,7 @@ impl Source {
         } else if let Some(endpoints) = live.endpoints(from)? {
             let opened = Live::open(endpoints, &keys.prefix()).await;
             let opened = opened.map_err(|error| failed(from, error))?;
-            (from.clone(), Store::Live(opened, live.cut_over()?))
+            (from.clone(), Store::Live(opened, live.cut_over()))
         } else {
             let path = PathBuf::from(from);
             let opened = tokio::task::spawn_blocking(move || Snapshot::open(&path)).await;

@@ -19,7 +19,7 @@ const RANGE: (&str, &str) = ("etcdserverpb.KV", "Range");
 const WATCH: (&str, &str) = ("etcdserverpb.Watch", "Watch");
 /// How long an answer may take.
 const CALL: Duration = Duration::from_secs(60);
-/// How long a server that does not answer is asked again, and the pause in between.
+/// How long a server that has answered before is asked again, and the pause in between.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Requests of a watch that its server has not taken yet.
@@ -50,13 +50,15 @@ impl Endpoint {
 pub struct Client {
     endpoints: Vec<Endpoint>,
     channel: Option<Channel>,
+    /// How long servers that do not answer are asked again: not at all until one has answered.
+    patience: Duration,
     /// The keys from the first one to before the second one.
     range: (Vec<u8>, Vec<u8>),
 }
 
 impl Client {
     pub fn new(endpoints: Vec<Endpoint>, range: (Vec<u8>, Vec<u8>)) -> Self {
-        Self { endpoints, channel: None, range }
+        Self { endpoints, channel: None, patience: Duration::ZERO, range }
     }
 
     /// The newest revision, and the number of keys.
@@ -113,7 +115,10 @@ impl Client {
         loop {
             let failed = match self.channel().await {
                 Ok(channel) => match channel.call(RANGE, request.clone(), CALL).await {
-                    Ok(response) => return Ok(response),
+                    Ok(response) => {
+                        self.patience = PATIENCE;
+                        return Ok(response);
+                    }
                     Err(error) if error.is_absence() => error.to_string(),
                     Err(error) => return Err(refused(error)),
                 },
@@ -126,7 +131,7 @@ impl Client {
     /// Waits before the next try. Fails if there have been tries for too long.
     async fn wait(&mut self, began: Instant, failed: String) -> Result<(), Error> {
         self.channel = None;
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() >= self.patience {
             return Err(Error::Call(failed));
         }
         tokio::time::sleep(PAUSE).await;

@@ -1,5 +1,5 @@
 //! The messages of etcd's API that a reader of all keys needs, with the fields that it needs
-//! (`api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`).
+//! (etcd's rpc.proto and kv.proto).
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RangeRequest {

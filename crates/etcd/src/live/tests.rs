@@ -158,8 +158,8 @@ async fn read(etcd: &Arc<Etcd>, cut_over: Option<CutOver>) -> (Vec<Change>, Opti
     (changes, None)
 }
 
-fn at_once() -> Option<CutOver> {
-    Some(CutOver { asked: Box::pin(async {}), quiet: None })
+fn never() -> io::Result<BoxFuture<'static, ()>> {
+    Ok(Box::pin(std::future::pending()))
 }
 
 fn put(key: &str, revision: i64) -> Change {
@@ -196,13 +196,13 @@ async fn changes_are_followed_over_lost_connections_until_nothing_is_missing() {
         watches: Mutex::new(watches.into()),
         ..Default::default()
     };
-    let (mut client_side, etcd) = (at_once(), Arc::new(etcd));
+    let etcd = Arc::new(etcd);
     // The state that was read first is older.
     let (_dir, endpoints, _tasks) = serve(&etcd);
     let mut live = Live::open(endpoints, "/registry/").await.expect("open");
     live.revision = 10;
     let (sender, mut receiver) = mpsc::channel(100);
-    live.follow(client_side.take().expect("an end"), &sender).await.expect("followed");
+    live.follow((Box::pin(async {}), None), &sender).await.expect("followed");
     drop(sender);
     let mut changes = Vec::new();
     while let Some(batch) = receiver.recv().await {
@@ -218,7 +218,7 @@ async fn compacted_history_ends_it() {
     let canceled = WatchResponse { canceled: true, compact_revision: 8, ..response(13, Vec::new()) };
     let watches = Mutex::new([(vec![created(), canceled], true)].into());
     let etcd = Arc::new(Etcd { revision: 5, watches, ..Default::default() });
-    let asked = CutOver { asked: Box::pin(std::future::pending()), quiet: None };
+    let asked = CutOver { asked: Box::new(never), quiet: None };
     let (changes, error) = read(&etcd, Some(asked)).await;
     assert!(matches!(error, Some(Error::Compacted)), "{error:?}");
     assert_eq!(changes, [Change::Following]);
@@ -228,7 +228,7 @@ async fn compacted_history_ends_it() {
 async fn a_source_that_stands_still_is_complete_at_once() {
     let etcd = Arc::new(Etcd { revision: 5, keys: vec![kv("/registry/a", 4)], ..Default::default() });
     etcd.watches.lock().expect("watches").push_back((vec![created()], true));
-    let quiet = CutOver { asked: Box::pin(std::future::pending()), quiet: Some(Duration::ZERO) };
+    let quiet = CutOver { asked: Box::new(never), quiet: Some(Duration::ZERO) };
     let (changes, error) = read(&etcd, Some(quiet)).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(changes, [put("/registry/a", 4), Change::Following, Change::Reached(5)]);
