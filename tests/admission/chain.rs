@@ -159,6 +159,7 @@ impl Call {
                     namespace: Some("t"),
                     name: None,
                     fields: &resource.behavior.fields,
+                    door: None,
                 };
                 let keys = api.token_keys.load();
                 let list = ListOptions::parse(&Query::default(), collection, &keys).expect("options");
