@@ -1,4 +1,4 @@
-//! What a source has besides the objects that are imported.
+//! Findings about a source: keys that are no objects, and objects that cannot be imported.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
