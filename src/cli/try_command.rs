@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group, umask};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::args::positive_duration;
 use super::branch::connection::{Connection, ConnectionArgs};
 use super::branch::{SecretArgs, apply, is_wanted, report, write};
 use super::child::{Signals, exit_code, of_status};
 use super::error::Error;
 use crate::api::fields::text;
+use crate::gotext;
 use crate::server::data_dir::Temporary;
 
 /// A branch is quiet when nothing was written to it for so long.
@@ -36,7 +36,7 @@ pub struct TryArgs {
     #[command(flatten)]
     secrets: SecretArgs,
     /// Ends the command, and all that it has started, after this time
-    #[arg(long = "for", value_name = "DURATION", value_parser = positive_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = limit)]
     limit: Option<Duration>,
     /// Ends the command once nothing was written for two seconds
     #[arg(long, value_name = "WHEN", value_parser = ["quiet"])]
@@ -50,6 +50,14 @@ pub struct TryArgs {
     /// The command, which finds the fork by KUBECONFIG
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// The time that a command has.
+fn limit(text: &str) -> Result<Duration, String> {
+    match text.starts_with('-') {
+        true => Err("a duration here cannot be negative".to_owned()),
+        false => gotext::parse_duration(text),
+    }
 }
 
 /// Why a command has ended.

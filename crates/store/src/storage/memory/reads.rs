@@ -2,8 +2,8 @@
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::base::{Live, row_of};
-use super::tables::{Tables, Version};
+use super::base::row_of;
+use super::tables::{Live, Tables, Version};
 use crate::revision::Revision;
 use crate::storage::{
     BlockStream, ChangeRow, Changes, Key, ResourceId, Row, RowStream, Scan, Stale, StaleRow,

@@ -4,12 +4,13 @@
 //! The tables of a fork lie over a [`Base`], copy on write: a row of the base is copied when a write first concerns its
 //! key, and from then on only the tables know the key.
 
+use std::iter::{Peekable, from_fn};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 
-use super::base::{Base, Live, merged};
+use super::base::{Base, row_of};
 use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
@@ -33,6 +34,35 @@ pub struct Version {
     pub uid: Arc<str>,
     pub committed_ms: i64,
     pub author: Option<Arc<Author>>,
+}
+
+/// A live row: of the tables, or of the base below them.
+pub enum Live<'a> {
+    Own(&'a Arc<Version>),
+    Base(Arc<Object>),
+}
+
+impl Live<'_> {
+    pub fn revision(&self) -> Revision {
+        match self {
+            Self::Own(version) => version.revision,
+            Self::Base(object) => object.revision(),
+        }
+    }
+
+    pub fn namespace_and_name(&self) -> (&str, &str) {
+        match self {
+            Self::Own(version) => (&version.key.namespace, &version.key.name),
+            Self::Base(object) => (object.namespace(), object.name()),
+        }
+    }
+
+    pub fn row(&self, resource: ResourceId) -> Row {
+        match self {
+            Self::Own(version) => version.row(),
+            Self::Base(object) => row_of(resource, object),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -309,5 +339,27 @@ impl Tables {
             self.bytes -= version.value.len() as u64;
         }
         self.by_key.remove(&(key.clone(), revision));
+    }
+}
+
+/// Rows of the tables and of the base, which have no key in common, in key order.
+fn merged<'a>(
+    own: impl Iterator<Item = &'a Arc<Version>>,
+    base: impl Iterator<Item = Arc<Object>>,
+) -> impl Iterator<Item = Live<'a>> {
+    let (mut own, mut base) = (own.map(Live::Own).peekable(), base.map(Live::Base).peekable());
+    from_fn(move || match is_first(&mut own, &mut base) {
+        true => own.next(),
+        false => base.next(),
+    })
+}
+
+fn is_first<'a>(
+    own: &mut Peekable<impl Iterator<Item = Live<'a>>>,
+    base: &mut Peekable<impl Iterator<Item = Live<'a>>>,
+) -> bool {
+    match (own.peek(), base.peek()) {
+        (Some(own), Some(base)) => own.namespace_and_name() < base.namespace_and_name(),
+        (own, _) => own.is_some(),
     }
 }
