@@ -115,17 +115,9 @@ fn execute(
             serve(config, banner, upkeep)?;
         }
         Command::Up(flags) => {
-            let runtime = runtime(upkeep)?;
-            let ended = runtime.block_on(up::run(*flags, arguments.get(2..).unwrap_or_default()));
-            runtime.shutdown_background();
-            ended?;
+            run_and_leave(upkeep, up::run(*flags, arguments.get(2..).unwrap_or_default()))?;
         }
-        Command::Test(flags) => {
-            let runtime = runtime(upkeep)?;
-            let ended = runtime.block_on(test_command::run(*flags, others_mode));
-            runtime.shutdown_background();
-            return ended;
-        }
+        Command::Test(flags) => return run_and_leave(upkeep, test_command::run(*flags, others_mode)),
         Command::Backup(arguments) => {
             let (file, datastore, output) = arguments.backup.into_config()?;
             let backup = async { transfer::backup(&datastore, &file, arguments.keys.load().await?).await };
@@ -159,10 +151,7 @@ fn execute(
         Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,
         Command::Branch(command) => return runtime(upkeep)?.block_on(branch::run(command)),
-        Command::Try(arguments) => {
-            let runtime = runtime(upkeep)?;
-            return runtime.block_on(try_command::run(*arguments, others_mode));
-        }
+        Command::Try(flags) => return runtime(upkeep)?.block_on(try_command::run(*flags, others_mode)),
         Command::Doctor(arguments) => runtime(upkeep)?.block_on(doctor::run(*arguments))?,
         Command::Healthcheck(arguments) => single_threaded()?.block_on(healthcheck::check(arguments))?,
         Command::Generate(command) => {
@@ -184,6 +173,14 @@ fn execute(
         },
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command with a server of its own, and waits for none of the server's threads in the end.
+fn run_and_leave<T>(upkeep: Upkeep, command: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let runtime = runtime(upkeep)?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_background();
+    ended
 }
 
 /// The arguments, with the subcommand inserted if the program was called by another program's name: `kube-apiserver

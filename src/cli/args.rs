@@ -3,6 +3,7 @@
 mod admission;
 mod aggregation;
 mod audit;
+mod audit_query;
 mod authentication;
 mod authorization;
 mod branches;
@@ -26,9 +27,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand};
-use jiff::Timestamp;
 
 pub use self::admission::Defaults;
+pub use self::audit_query::AuditQueryArgs;
 use self::serve::ServeArgs;
 pub use self::test::TestArgs;
 use self::up::UpArgs;
@@ -43,7 +44,7 @@ use super::generate::GenerateCommand;
 use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
-use super::output::{Output, OutputArgs};
+use super::output::OutputArgs;
 use super::overview;
 use super::past::asof::AsofArgs;
 use super::past::blame::BlameArgs;
@@ -55,8 +56,8 @@ use super::status::WaitMigrations;
 use super::try_command::TryArgs;
 use crate::gotext;
 use crate::server::datastore::Datastore;
+use crate::storage::MAX_OBJECT_BYTES;
 use crate::storage::postgres::ClusterId;
-use crate::storage::{AuditQuery, MAX_OBJECT_BYTES};
 
 /// The default data directory.
 pub const DATA_DIR: &str = "./rowplane-data";
@@ -301,41 +302,6 @@ impl StatusArgs {
         let data_dir = self.store.data_dir_or_default().to_owned();
         let config = StatusConfig { datastore, data_dir, wait, keys, max_object_bytes, with_versions };
         Ok((config, self.output))
-    }
-}
-
-/// Arguments of `rowplane audit`: conditions that all events have to meet.
-#[derive(Clone, Debug, Args)]
-pub struct AuditQueryArgs {
-    /// Shows only requests that this user sent, under the name of the user who authenticated
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-    /// Shows only requests with this verb, such as create, update, patch, delete or deletecollection
-    #[arg(long, value_name = "VERB")]
-    verb: Option<String>,
-    /// Shows only requests for this object, for the objects of a namespace (pods/default) or for all of a resource (nodes);
-    /// resources outside the core group have their group: deployments.apps/prod/web
-    #[arg(long, value_name = "RESOURCE/NAMESPACE/NAME")]
-    object: Option<String>,
-    /// Shows only events newer than this duration, such as 5m or 24h
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    since: Option<Duration>,
-    /// The maximum number of events to show, of which the newest are taken
-    #[arg(long, value_name = "EVENTS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::storage::audit::MOST)))]
-    limit: u32,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
-}
-
-impl AuditQueryArgs {
-    pub fn into_query(self) -> Result<(Datastore, AuditQuery, Output), Error> {
-        let Self { store, user, verb, object, since, limit, output } = self;
-        let since = since.map_or(0, |ago| {
-            Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH).as_microsecond()
-        });
-        Ok((store.datastore()?, AuditQuery { user, verb, object, since, limit }, output.output))
     }
 }
 

@@ -4,6 +4,7 @@ mod act;
 mod action;
 mod computed;
 pub(in crate::http) mod connect;
+mod counted;
 mod custom;
 pub(in crate::http) mod forward;
 pub(in crate::http) mod hops;
@@ -32,6 +33,7 @@ use http_body::Body as _;
 use tokio::time::Instant;
 
 use self::action::Action;
+use self::counted::{labels, note_deprecation};
 use self::stream_end::StreamEnd;
 use super::app::App;
 use super::door::fair_share::Seated;
@@ -59,7 +61,7 @@ use crate::api::resource::Resource;
 use crate::audit::Record;
 use crate::auth::foreseen::Foreseen;
 use crate::long_work::LONG;
-use crate::metrics::{RequestKind, RequestLabels, RequestMetrics, Scope, WebhookTime};
+use crate::metrics::{RequestKind, RequestMetrics, WebhookTime};
 use crate::schema::names::internal_package;
 use crate::schema::registry::Group;
 use crate::schema::resource::{Origin, ResourceDefinition, Storage};
@@ -143,9 +145,8 @@ async fn serve_found(
 ) -> Outcome {
     let started = Instant::now();
     let definition = &resource.definition;
-    let query = request::query(parts);
-    let user = request::user(parts);
-    let action = match Action::of(&parts.method, path, &query, definition) {
+    let (query, user) = (request::query(parts), request::user(parts));
+    let action = match permitted(parts, path, &query, definition, past) {
         Ok(action) => action,
         // Upstream has no route for them.
         Err(Error::UnknownResource) if definition.is_custom() => {
@@ -153,9 +154,6 @@ async fn serve_found(
         }
         Err(error) => return Outcome::Answered(response::failure(&error, parts)),
     };
-    if let Some(error) = past.and_then(|past| self::past::check(past, action, path, definition).err()) {
-        return Outcome::Answered(response::failure(&error, parts));
-    }
     let metrics = app.metrics.request(&labels(action, parts, path, definition, &query));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (!action.is_long_running()).then(|| app.metrics.in_flight(kind));
@@ -219,14 +217,17 @@ async fn serve_found(
     if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
 }
 
-/// Counts a request for a deprecated version, and has its audit event say so.
-fn note_deprecation(app: &App, definition: &ResourceDefinition, path: &ResourcePath, parts: &Parts) {
-    let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
-    let subresource = subresource.map_or("", |subresource| &subresource.name);
-    app.metrics.deprecated_api_requested(&definition.gvr(), subresource);
-    if let Some(record) = audit_record(parts) {
-        record.annotate("k8s.io/deprecated", "true");
-    }
+/// The action that a request asks for, unless it cannot be done in the past that it asks for.
+fn permitted(
+    parts: &Parts,
+    path: &ResourcePath,
+    query: &Query,
+    definition: &ResourceDefinition,
+    past: Option<&Past>,
+) -> Result<Action, Error> {
+    let action = Action::of(&parts.method, path, query, definition)?;
+    past.map_or(Ok(()), |past| self::past::check(past, action, path, definition))?;
+    Ok(action)
 }
 
 /// An answer that may take any time.
@@ -242,34 +243,6 @@ fn unknown(served: &Served, path: &ResourcePath, parts: &Parts) -> Response {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
-}
-
-fn labels(
-    action: Action,
-    parts: &Parts,
-    path: &ResourcePath,
-    definition: &ResourceDefinition,
-    query: &Query,
-) -> RequestLabels {
-    let scope = match (&path.name, &path.namespace) {
-        _ if action == Action::Create => Scope::Resource,
-        (Some(_), _) => Scope::Resource,
-        (None, Some(_)) => Scope::Namespace,
-        (None, None) => Scope::Cluster,
-    };
-    let dry_run = match query.get("dryRun") {
-        None => "",
-        Some(_) if query.all("dryRun").all(|value| value == "All") => "All",
-        Some(_) => "invalid",
-    };
-    let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
-    RequestLabels {
-        verb: action.metric(&parts.headers),
-        dry_run,
-        resource: definition.gvr(),
-        subresource: subresource.map(|sub| sub.name.clone()).unwrap_or_default(),
-        scope,
-    }
 }
 
 impl Context<'_> {

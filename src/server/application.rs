@@ -15,16 +15,18 @@ use tokio::sync::Semaphore;
 use self::access::Access;
 use self::opening::Opened;
 use self::work::Work;
-use super::branches::{Origin, Parent};
 use super::commons::Commons;
 use super::config::Config;
 use super::datastore::Datastore;
 use super::environment::{Application, Environment};
 use super::error::BuildError;
+use super::parent::{Origin, Parent};
+use super::replica::Replica;
 use super::service_accounts;
 use crate::api::admission::Chain;
 use crate::api::storage_version::gate::Gate;
 use crate::api::{Api, definitions};
+use crate::audit::Audit;
 use crate::auth::service_accounts::Resources;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
 use crate::controllers;
@@ -38,6 +40,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, PastReads, Statements};
 use crate::http::routes::responder;
 use crate::http::zpages::Zpages;
+use crate::runtime::Runtime;
 use crate::storage::{Backend, HighWaterMark};
 
 /// The address in the documents of a server without a port.
@@ -111,18 +114,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     service_accounts::publish_key(&config, &api, hidden.token_keys).await?;
     service_accounts::follow_keys(&config, &api, hidden.token_keys, &reloads, &controlling.tasks);
     let advertised = advertised(&config, address);
-    let publication = match origin {
-        // A fork has what its parent has.
-        Some(Origin { discovered, openapi, publication, .. }) => {
-            api.extensions.discovered.store(discovered);
-            api.extensions.openapi.store(openapi);
-            Some(publication)
-        }
-        None => {
-            controllers::create_system_objects(&api, &advertised).await?;
-            None
-        }
-    };
+    let publication = begin(&api, &advertised, origin).await?;
     health.add_post_start_hook("rbac/bootstrap-roles").finish();
     let server = identity.as_ref().map(|identity| identity.id().to_owned());
     let access = Access { config: &config, door: &door, reloads: &reloads, server: server.as_deref() };
@@ -165,7 +157,40 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     let shared = (&parent, publications, has_console);
     let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), shared);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
-    let stopping = async move {
+    let running = Running { controlling, storing, replica, audit, api, mark, backend };
+    Ok((Application { responder, parent: Some(parent), stop: Box::pin(running.stop()) }, shared))
+}
+
+/// Makes what a new server has: the system's objects, or for a fork the documents of its parent, of which it returns that of
+/// the built-in resources.
+async fn begin(
+    api: &Arc<Api>,
+    advertised: &Advertised,
+    origin: Option<Origin>,
+) -> Result<Option<Arc<Publication>>, BuildError> {
+    let Some(Origin { discovered, openapi, publication, .. }) = origin else {
+        controllers::create_system_objects(api, advertised).await?;
+        return Ok(None);
+    };
+    api.extensions.discovered.store(discovered);
+    api.extensions.openapi.store(openapi);
+    Ok(Some(publication))
+}
+
+/// The parts of an application that have to be ended in order.
+struct Running {
+    controlling: Runtime,
+    storing: Runtime,
+    replica: Option<Replica>,
+    audit: Option<Arc<Audit>>,
+    api: Arc<Api>,
+    mark: Arc<HighWaterMark>,
+    backend: Arc<dyn Backend>,
+}
+
+impl Running {
+    async fn stop(self) {
+        let Self { controlling, storing, replica, audit, api, mark, backend } = self;
         controlling.tasks.stop();
         controlling.tasks.ended().await;
         if let Some(replica) = replica {
@@ -180,8 +205,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         storing.tasks.ended().await;
         save_once(&mark).await;
         backend.close().await;
-    };
-    Ok((Application { responder, parent: Some(parent), stop: Box::pin(stopping) }, shared))
+    }
 }
 
 /// The application that answers requests. `reachable` is the address, and the path, at which Pods find the server.

@@ -7,32 +7,18 @@
 
 mod branch;
 pub mod cut;
-mod secrets;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-
-pub use self::secrets::MARK;
-use self::secrets::Replacements;
-use super::commons::Commons;
-use super::config::{BranchLimits, Config};
 use super::error::Error;
+use super::parent::{Inner, Origin, Parent};
 use super::{Server, application, start};
-use crate::api::Api;
 use crate::api::catalog::Served;
-use crate::api::followers::api_services::discovered::Discovered;
-use crate::api::followers::api_services::openapi::OpenApiParts;
-use crate::api::followers::definitions::SchemaNumbers;
 use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::egress::Egresses;
 pub use crate::http::branches::SecretValues;
-use crate::http::documents::publications::Publication;
-use crate::http::door::Door;
-use crate::http::tls::ClientTrust;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::schema::names::{GroupResource, Gvr};
@@ -42,73 +28,7 @@ use crate::tasks::Tasks;
 
 const SECRETS: Gvr = Gvr::fixed("v1", "secrets");
 
-/// A running server that can be forked. It keeps nothing of the server alive. Clones share everything.
-#[derive(Clone)]
-pub struct Parent(Arc<Inner>);
-
-struct Inner {
-    api: Weak<Api>,
-    door: Weak<Door>,
-    config: Config,
-    commons: Commons,
-    runtime: Runtime,
-    room: Arc<Semaphore>,
-    publication: Arc<Publication>,
-    replacements: Replacements,
-}
-
-/// The beginning of a fork: the state that its cache holds from the start, and what it takes over from its parent.
-pub struct Origin {
-    pub state: State,
-    /// The built-in resources, which are the parent's.
-    pub built_in: Arc<Served>,
-    /// The documents of extension servers, which a fork cannot ask.
-    pub discovered: Arc<Discovered>,
-    pub openapi: Arc<OpenApiParts>,
-    pub schema_numbers: SchemaNumbers,
-    /// The certificates in PEM by which clients verify the listener.
-    pub server_authority: Option<String>,
-    /// The documents about the built-in resources.
-    pub publication: Arc<Publication>,
-    pub commons: Commons,
-    /// See [`Parent::room`].
-    pub room: Arc<Semaphore>,
-    pub authenticator: Authenticator,
-    pub client_trust: Option<ClientTrust>,
-    /// The name of the parent's cluster in its process.
-    pub cluster: Option<Arc<str>>,
-    /// Cancelled when the parent drains.
-    pub draining: CancellationToken,
-}
-
 impl Parent {
-    pub fn new(
-        api: &Arc<Api>,
-        door: &Arc<Door>,
-        (config, commons): (&Config, &Commons),
-        room: Arc<Semaphore>,
-        publication: Arc<Publication>,
-    ) -> Self {
-        let (runtime, replacements) = (api.runtime.clone(), Replacements::default());
-        let (api, door) = (Arc::downgrade(api), Arc::downgrade(door));
-        let (config, commons) = (config.clone(), commons.clone());
-        Self(Arc::new(Inner { api, door, config, commons, runtime, room, publication, replacements }))
-    }
-
-    /// A permit for each branch that the server and its branches may have together.
-    pub fn room(&self) -> &Arc<Semaphore> {
-        &self.0.room
-    }
-
-    fn limits(&self) -> BranchLimits {
-        self.0.config.branches
-    }
-
-    /// `None` once the server has stopped.
-    fn api(&self) -> Option<Arc<Api>> {
-        self.0.api.upgrade()
-    }
-
     /// Starts a fork of the newest state.
     pub async fn fork(&self, secrets: SecretValues) -> Result<Server, Error> {
         Ok(self.fork_from(secrets, self.limits().most_bytes).await?.0)

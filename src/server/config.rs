@@ -1,16 +1,15 @@
 //! The settings of a server, with a type for each module that they concern.
 
 mod aggregation;
+mod https;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderValue;
-
 pub use self::aggregation::{Aggregation, ProxyClient};
+pub use self::https::Https;
 use super::datastore::Datastore;
 use super::definitions;
 pub use super::reloads::SettingsFile;
@@ -22,16 +21,13 @@ use crate::auth::authn::{Anonymous, DEFAULT_ISSUER, FrontProxy};
 use crate::auth::authorization_config::Configured;
 use crate::auth::authorizer::mode::{self, Mode};
 use crate::auth::oidc;
-use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::controllers::servers::kubernetes_service::Endpoints;
 use crate::egress;
 use crate::encryption;
 use crate::http::console::Console;
-use crate::http::door::cors::Cors;
 use crate::http::limits::{InFlightLimits, SqlConfig};
-use crate::http::{server, tls};
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
@@ -148,41 +144,6 @@ impl Default for Config {
             crds: Vec::new(),
             traces: None,
             flags: BTreeMap::new(),
-        }
-    }
-}
-
-/// How clients reach the server over the network.
-#[derive(Clone, Debug)]
-pub struct Https {
-    /// Port 0 means any free port.
-    pub address: SocketAddr,
-    pub certificates: Overrides,
-    pub tls: tls::Settings,
-    /// The value of `Strict-Transport-Security` on all answers.
-    pub strict_transport_security: Option<HeaderValue>,
-    /// The pages that may ask.
-    pub cors: Option<Arc<Cors>>,
-    /// Additional names in the serving certificate.
-    pub extra_names: Vec<String>,
-    pub token_auth_file: Option<PathBuf>,
-    pub connections: server::Limits,
-    /// The path of the admin's kubeconfig.
-    pub kubeconfig: Option<PathBuf>,
-}
-
-impl Default for Https {
-    fn default() -> Self {
-        Self {
-            address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
-            certificates: Overrides::default(),
-            tls: tls::Settings::default(),
-            strict_transport_security: None,
-            cors: None,
-            extra_names: Vec::new(),
-            token_auth_file: None,
-            connections: server::Limits::default(),
-            kubeconfig: None,
         }
     }
 }

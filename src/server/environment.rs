@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::branches::{Origin, Parent};
 use super::commons::Commons;
 use super::config::Config;
 use super::error::BuildError;
+use super::parent::{Origin, Parent};
 use super::reloads::Reloads;
 use crate::api::followers::api_services::ProxyIdentity;
 use crate::auth::trust::Trust;

@@ -10,7 +10,6 @@ use tokio_util::task::TaskTracker;
 
 use super::announcement::Announcement;
 use super::authentication::settings;
-use super::branches::Origin;
 use super::commons::Commons;
 use super::config::{Config, Registration};
 use super::definitions::Definition;
@@ -19,6 +18,7 @@ use super::error::Error;
 use super::hostname::identity;
 use super::membership::Membership;
 use super::network::Network;
+use super::parent::Origin;
 use super::reloads::Reloads;
 use super::startup::{Startup, Unfinished, health};
 use super::{Running, Server, data_dir, definitions, private};
@@ -74,28 +74,14 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
     }
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     prepare_data_dir(&config)?;
-    let commons = match (&membership, &origin) {
-        (Some(member), _) => member.commons().clone(),
-        (None, Some(origin)) => origin.commons.clone(),
-        (None, None) => Commons::default(),
-    };
-    let network = match &membership {
-        Some(member) => {
-            let vouching =
-                member.listener().map(|listener| (listener.authority.clone(), listener.ca.clone()));
-            vouching.map(|vouching| Network::shared(vouching, &config, &runtime)).transpose()?
-        }
-        None => config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?,
-    };
+    let commons = commons(membership.as_ref(), origin.as_ref());
+    let network = network(membership.as_ref(), &config, &runtime)?;
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
     let place = (network.as_ref(), membership.as_ref());
     let mut door = door(&config, place, (identity.as_ref(), audit.clone()), &ending.draining, &runtime);
     if let Some(origin) = &origin {
-        door.authenticator = origin.authenticator.clone();
-        door.client_trust = origin.client_trust.clone();
-        door.cluster = origin.cluster.clone();
-        door.listener_shutdown = Some(ending.draining.clone());
+        origin.let_in(&mut door, &ending.draining);
     }
     let (revocations, door) = (door.revocations.clone(), Arc::new(door));
     let startup = Startup::default();
@@ -152,18 +138,34 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
         application: Some(application.stop),
         runtime: Handle::current(),
     };
-    let parent = application.parent;
-    Ok(Server {
-        parent,
-        listening,
-        routes,
-        under_way,
-        metrics: runtime.metrics,
-        audit,
-        reloads,
-        running,
-        membership,
-    })
+    let (parent, metrics) = (application.parent, runtime.metrics);
+    Ok(Server { parent, listening, routes, under_way, metrics, audit, reloads, running, membership })
+}
+
+/// The means that the server shares with others.
+fn commons(membership: Option<&Membership>, origin: Option<&Origin>) -> Commons {
+    match (membership, origin) {
+        (Some(member), _) => member.commons().clone(),
+        (None, Some(origin)) => origin.commons.clone(),
+        (None, None) => Commons::default(),
+    }
+}
+
+/// The server's side of the network, if it has one: its own, or that of its process.
+fn network(
+    membership: Option<&Membership>,
+    config: &Config,
+    runtime: &Runtime,
+) -> Result<Option<Network>, Error> {
+    let network = match membership {
+        Some(member) => {
+            let vouching =
+                member.listener().map(|listener| (listener.authority.clone(), listener.ca.clone()));
+            vouching.map(|vouching| Network::shared(vouching, config, runtime)).transpose()?
+        }
+        None => config.https.as_ref().map(|https| Network::prepare(https, config, runtime)).transpose()?,
+    };
+    Ok(network)
 }
 
 /// The runtime with its ways to networks, and what its metrics may show.

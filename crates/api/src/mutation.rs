@@ -33,7 +33,7 @@ impl Cluster {
         Ok(Mutation { author: self.author(&Request::own(verb, target), MANAGER), ..mutation })
     }
 
-    /// Who makes a change, as far as that is recorded.
+    /// The writer of a change, as far as he is recorded.
     pub fn author(&self, request: &Request<'_>, manager: &str) -> Option<Arc<Author>> {
         self.config.record_writers.record(request.writer(manager))
     }

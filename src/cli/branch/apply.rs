@@ -13,7 +13,7 @@ use super::report::{items, name};
 use crate::api::fields::text;
 use crate::cli::error::Error;
 use crate::cli::output::print;
-use crate::server::branches::MARK;
+use crate::server::replacements::MARK;
 use crate::tree::{Map, Value, json};
 
 const JSON: &str = "application/json";

@@ -84,7 +84,9 @@ impl LiveArgs {
         // Until then, Ctrl-C ends the program, and so the import.
         let asked = || {
             let mut ends = Ends::catch(Lifetime::UntilSignal)?;
-            let next = async move { drop(ends.next().await) };
+            let next = async move {
+                let _: &str = ends.next().await;
+            };
             Ok(next.boxed())
         };
         self.follow.then(|| CutOver { asked: Box::new(asked), quiet: self.until_quiet })

@@ -17,8 +17,8 @@ impl Catalog for Tables {
         self.0
             .resources()
             .keys()
+            .filter(|&name| !tables::NAMES.contains(&&**name))
             .cloned()
-            .filter(|name| !tables::NAMES.contains(&&**name))
             .chain(own)
             .collect()
     }

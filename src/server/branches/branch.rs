@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tracing::Span;
 
-use super::{Parent, cut};
+use super::cut;
 use crate::api::Api;
 use crate::api::resource::Resource;
 use crate::cache::{Range, State};
@@ -17,6 +17,7 @@ use crate::http::router::Resident;
 use crate::http::server::Responder;
 use crate::revision::Revision;
 use crate::server::Server;
+use crate::server::parent::Parent;
 
 /// The resources whose objects others need to exist.
 const NEEDED: [&str; 2] = ["namespaces", "customresourcedefinitions"];

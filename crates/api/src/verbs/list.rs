@@ -3,6 +3,7 @@
 
 mod converted;
 pub mod token_keys;
+mod whole;
 
 use std::sync::Arc;
 
@@ -186,7 +187,7 @@ impl Api {
     async fn list_memory(&self, request: Request<'_>, objects: Objects) -> Result<List, Error> {
         let range = request.range();
         let Some(limit) = request.limit else {
-            return Ok(request.whole(whole_from_memory(&request, objects, range)));
+            return Ok(request.whole(whole::from_memory(&request, objects, range)));
         };
         let (effort, mut turn) = (request.selection.effort(), Turn::default());
         let mut page = Vec::with_capacity(limit.min(1024));
@@ -230,7 +231,7 @@ impl Api {
     async fn list_store(&self, request: Request<'_>) -> Result<List, Error> {
         let mut rows = self.rows(&request).await?;
         let Some(limit) = request.limit else {
-            return Ok(request.whole(whole_from_store(&request, rows)));
+            return Ok(request.whole(whole::from_store(&request, rows)));
         };
         let mut turn = Turn::default();
         let mut page = Vec::with_capacity(limit.min(1024));
@@ -342,76 +343,6 @@ impl Request<'_> {
     fn remaining_after(&self, taken: usize) -> Option<u64> {
         self.remaining.filter(|_| self.unfiltered()).map(|all| all.saturating_sub(taken as u64))
     }
-}
-
-/// All items of a range, a chunk at a time. Between chunks nothing but the snapshot is kept in memory.
-fn whole_from_memory(request: &Request<'_>, objects: Objects, range: Range) -> Items {
-    let (resource, selection) = (request.resource.clone(), request.selection.clone());
-    stream::unfold(Some((objects, range)), move |rest| {
-        let chunk = rest.map(|(objects, range)| next_chunk(&resource, &selection, objects, range));
-        async move {
-            let (chunk, rest, mut turn) = chunk?;
-            if turn.take(0) {
-                turn.end().await;
-            }
-            Some((chunk, rest))
-        }
-    })
-    .boxed()
-}
-
-/// Like [`whole_from_memory`], from the rows of a query.
-fn whole_from_store(request: &Request<'_>, rows: RowStream) -> Items {
-    let (resource, selection) = (request.resource.clone(), Arc::new(request.selection.clone()));
-    stream::unfold((rows, Turn::default()), move |(mut rows, mut turn)| {
-        let (resource, selection) = (resource.clone(), selection.clone());
-        async move {
-            let selected = |object: Arc<Object>| {
-                Ok(if resource.selects(&selection, &object)? { vec![object] } else { Vec::new() })
-            };
-            let chunk = match rows.next().await? {
-                Ok(row) => {
-                    let object = object(row);
-                    if turn.take(decoding(object.size())) {
-                        turn.end().await;
-                    }
-                    selected(object)
-                }
-                Err(error) => Err(error.into()),
-            };
-            Some((chunk, (rows, turn)))
-        }
-    })
-    .boxed()
-}
-
-type Rest = Option<(Objects, Range)>;
-
-/// The next selected objects. The chunk is shorter than [`CHUNK`] if so few objects match that the scan's turn ends
-/// before.
-fn next_chunk(
-    resource: &Resource,
-    selection: &Selection,
-    objects: Objects,
-    range: Range,
-) -> (Result<Vec<Arc<Object>>, Error>, Rest, Turn) {
-    let (effort, mut turn) = (selection.effort(), Turn::default());
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut last = None;
-    for object in objects.range(&range) {
-        match resource.selects(selection, object) {
-            Ok(true) => chunk.push(object.clone()),
-            Ok(false) => {}
-            Err(error) => return (Err(error), None, turn),
-        }
-        let is_over = turn.take(effort.of(object));
-        if chunk.len() == CHUNK || is_over {
-            last = Some(object.clone());
-            break;
-        }
-    }
-    let rest = last.map(|last| (objects, range.after_key(last.key())));
-    (Ok(chunk), rest, turn)
 }
 
 pub(super) fn object(row: storage::Row) -> Arc<Object> {

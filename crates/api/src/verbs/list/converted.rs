@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::StreamExt as _;
 
-use super::{Items, List, Request, Source, whole_from_memory, whole_from_store};
+use super::{Items, List, Request, Source, whole};
 use crate::Api;
 use crate::error::Error;
 
@@ -13,10 +13,10 @@ impl Api {
         let all = Request { selection: request.selection.by_key(), ..request.clone() };
         let range = request.range();
         let candidates = match &source {
-            Source::Memory(objects) => whole_from_memory(&all, objects.clone(), range),
+            Source::Memory(objects) => whole::from_memory(&all, objects.clone(), range),
             Source::Store => {
                 let rows = self.cache.backend().scan(request.scan(), request.revision).await?;
-                whole_from_store(&all, rows)
+                whole::from_store(&all, rows)
             }
         };
         let mut candidates = self.converter.items(request.resource, candidates);
