@@ -132,12 +132,10 @@ impl History for Memory {
         let tables = self.picture();
         let floor = tables.floor(key.resource);
         let before = before_or_all(before, tables.newest());
-        let mut at_floor = false;
-        let kept = tables.versions_of(key, before).take_while(|version| {
-            let is_last = std::mem::replace(&mut at_floor, version.revision <= floor);
-            !is_last
+        let at_floor = tables.versions_of(key, Revision(floor.0 + 1)).next().map(|version| version.revision);
+        let kept = tables.versions_of(key, before).filter(|version| {
+            version.revision > floor || version.is_live() && at_floor == Some(version.revision)
         });
-        let kept = kept.filter(|version| version.revision > floor || version.is_live());
         Ok(kept.take(limit as usize).map(|version| tables.past_version(&version)).collect())
     }
 
