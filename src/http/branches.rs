@@ -112,10 +112,10 @@ impl Branches {
     }
 
     /// Adds a branch, unless there is one of that name.
-    fn add(&self, branch: Branch) -> Result<Arc<Branch>, Branch> {
+    fn add(&self, branch: Branch) -> Result<Arc<Branch>, Box<Branch>> {
         let mut alive = self.alive.write().unwrap_or_else(PoisonError::into_inner);
         if alive.contains_key(&branch.name) {
-            return Err(branch);
+            return Err(Box::new(branch));
         }
         let branch = Arc::new(branch);
         alive.insert(branch.name.clone(), branch.clone());

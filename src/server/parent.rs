@@ -68,7 +68,7 @@ impl Parent {
         room: Arc<Semaphore>,
         publication: Arc<Publication>,
     ) -> Self {
-        let (runtime, replacements) = (api.runtime.clone(), Replacements::default());
+        let (runtime, replacements) = (api.runtime.clone(), Replacements::new(&api.runtime.random));
         let (api, door) = (Arc::downgrade(api), Arc::downgrade(door));
         let (config, commons) = (config.clone(), commons.clone());
         Self(Arc::new(Inner { api, door, config, commons, runtime, room, publication, replacements }))

@@ -15,6 +15,7 @@ use crate::api::fields;
 use crate::cache::{Objects, Range};
 use crate::codec::at_rest;
 use crate::codec::object::{Draft, Object};
+use crate::random::Random;
 use crate::tree::{Map, Value};
 
 /// The text with which every value begins that stands for another one.
@@ -31,13 +32,14 @@ pub struct Replacements {
     made: Mutex<Objects>,
 }
 
-impl Default for Replacements {
-    fn default() -> Self {
-        Self { key: rand::random(), made: Mutex::default() }
-    }
-}
-
 impl Replacements {
+    /// None yet, under a key that is drawn for them.
+    pub fn new(random: &Random) -> Self {
+        let mut key = [0; 32];
+        random.with(|random| random.fill_bytes(&mut key));
+        Self { key, made: Mutex::default() }
+    }
+
     /// These Secrets with other values.
     pub fn of(&self, secrets: &Objects) -> Objects {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -324,10 +324,7 @@ async fn time_and_sql_15_custom_resources_by_their_definition_then(setup: Setup)
     assert_eq!(table["columnDefinitions"][1]["name"], "Size");
     assert_eq!(table["rows"][0]["cells"], json!(["w", 3]));
     assert_eq!(server.get(door(then, &format!("{WIDGETS}/w"))).await.ok()["size"], 3);
-    assert_eq!(
-        server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object(),
-        true
-    );
+    assert!(server.get(door(then, "/openapi/v3")).await.ok()["paths"]["apis/example.com/v1"].is_object());
 }
 
 async fn time_and_sql_16_the_version(setup: Setup) {

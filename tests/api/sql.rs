@@ -456,7 +456,7 @@ async fn views_and_tables_of_all_kinds(setup: Setup) {
     assert_eq!(found, [json!(["t", "a", "container", "c", "registry/a:1", 0.25, 0, 2])]);
     let query = "SELECT resource, namespace, name, type, status, reason, message, since FROM conditions WHERE reason = 'R'";
     let expected = json!(["pods", "t", "a", "Ready", "False", "R", "m", "2026-01-02T03:04:05Z"]);
-    assert_eq!(rows(&server, query).await, [expected.clone()]);
+    assert_eq!(rows(&server, query).await, std::slice::from_ref(&expected));
     assert_eq!(rows(&server, &format!("{query} AND resource = 'pods'")).await, [expected]);
     assert_eq!(rows(&server, &format!("{query} AND resource = 'nodes'")).await, [] as [Value; 0]);
     let owned = deployment(

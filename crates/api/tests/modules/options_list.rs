@@ -28,6 +28,7 @@ fn parse(query: &str) -> Result<ListOptions, Error> {
         namespace: Some("t"),
         name: None,
         fields: &fields,
+        door: None,
     };
     ListOptions::parse(&Query::parse(query), collection, &keys())
 }
@@ -36,7 +37,8 @@ fn token() -> (ContinueToken, String) {
     let after = LastKey { namespace: "t".into(), name: "a".into() };
     let token = ContinueToken { at: PageAt::Revision(Revision(5)), after, remaining: None };
     let resource = GroupResource::new("", "configmaps");
-    let text = keys().encode(&token, Scope { resource: &resource, namespace: Some("t") }).unwrap();
+    let text =
+        keys().encode(&token, Scope { resource: &resource, namespace: Some("t"), door: None }).unwrap();
     (token, text)
 }
 
@@ -136,8 +138,14 @@ fn validation() {
 fn selectors_narrow_the_range() {
     let resource = GroupResource::new("", "configmaps");
     let fields = SelectableFields::metadata();
-    let all =
-        Collection { resource: &resource, namespaced: true, namespace: None, name: None, fields: &fields };
+    let all = Collection {
+        resource: &resource,
+        namespaced: true,
+        namespace: None,
+        name: None,
+        fields: &fields,
+        door: None,
+    };
     let parse = |query: &str, collection| ListOptions::parse(&Query::parse(query), collection, &keys());
     let options = parse("fieldSelector=metadata.name=x,metadata.namespace=y", all).unwrap();
     assert_eq!(options.selection.name.as_deref(), Some("x"));

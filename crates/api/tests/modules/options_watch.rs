@@ -23,6 +23,7 @@ fn parse(query: &str, path: WatchPath) -> Result<WatchOptions, Error> {
         namespace: Some("t"),
         name: None,
         fields: &fields,
+        door: None,
     };
     WatchOptions::parse(&Query::parse(query), collection, path)
 }
