@@ -9,15 +9,16 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
     ("Look", &["status", "doctor", "healthcheck", "console", "sql", "audit", "auth"]),
     ("Past", &["asof, history, diff, blame, undo"]),
-    ("Keep", &["backup, restore, migrate", "import", "export", "certs"]),
+    ("Keep", &["backup, restore, migrate", "import, export", "certs"]),
     ("Test", &["branch", "try", "test", "envtest-assets"]),
     ("More", &["generate"]),
 ];
 
 /// The meaning of the commands that share a line.
-const TOGETHER: [(&str, &str); 2] = [
+const TOGETHER: [(&str, &str); 3] = [
     ("asof, history, diff, blame, undo", "See what was, and undo"),
     ("backup, restore, migrate", "Write, fill and copy stores"),
+    ("import, export", "Move in from etcd or kine, and out to etcd"),
 ];
 
 /// The flags of `rowplane serve` that most people need, with their values and their meanings in few words.

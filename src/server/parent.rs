@@ -24,7 +24,7 @@ use crate::runtime::Runtime;
 #[derive(Clone)]
 pub struct Parent(pub(super) Arc<Inner>);
 
-/// What forks are made of.
+/// The parts of a server that its forks are made of.
 pub(super) struct Inner {
     pub(super) api: Weak<Api>,
     pub(super) door: Weak<Door>,

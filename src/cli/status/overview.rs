@@ -285,7 +285,7 @@ objects  3 of 2 resources, at revision 7
 server   a, since 3h ago, last heartbeat 2s ago
 server   b, without a lease
 watches  3 open at this server
-history  3 changes, about 4.0 KiB, back to 2h ago; most of pods: 4.0 KiB
+history  3 changes, about 4.0 KiB, back to 120m ago; most of pods: 4.0 KiB
 ";
         assert_eq!(overview.text(Palette::PLAIN), expected);
     }
