@@ -153,7 +153,7 @@ impl Default for Config {
 pub struct Authentication {
     /// The requests without a credential that are let in, as `system:anonymous`.
     pub anonymous: Anonymous,
-    /// The headers of front proxies. Their CA is [`Overrides::front_proxy_ca_file`]; without one nobody is believed.
+    /// The headers of front proxies. Their CA is [`Https::certificates`]' `front_proxy_ca_file`; without one nobody is believed.
     pub front_proxy: FrontProxy,
     /// The audiences of tokens for this server; if there are none, the issuers of tokens of service accounts.
     pub api_audiences: Vec<String>,
