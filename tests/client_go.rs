@@ -159,7 +159,7 @@ fn configmap(name: &str) -> Value {
 
 /// Returns once a watch from this revision has expired.
 async fn compacted(client: &Client, revision: u64) {
-    let path = format!("{CONFIGMAPS}?limit=1&resourceVersion={revision}&resourceVersionMatch=Exact");
+    let path = format!("{CONFIGMAPS}?limit=1&resourceVersion={revision}");
     loop {
         match client.get(&path).await.unwrap().status {
             StatusCode::GONE => return,

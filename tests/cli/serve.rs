@@ -177,7 +177,7 @@ fn storage_versions_on_the_command_line() {
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     assert!(line("server ").contains("apiserver-"), "{text}");
     let cells: Vec<String> = line("namespaces ").split_whitespace().map(str::to_owned).collect();
-    assert_eq!(cells, ["namespaces", "4", "v1", "protobuf", "(4)", "v1", "1"], "{text}");
+    assert_eq!(cells, ["namespaces", "4", "v1", "protobuf", "(4)", "<none>", "v1", "1"], "{text}");
 }
 
 /// The regular files below a directory, with their modes.

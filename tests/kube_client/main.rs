@@ -258,7 +258,7 @@ fn newest(store: &Store<ConfigMap>) -> u64 {
 /// Returns once a watch from this revision has expired.
 async fn compacted(installation: &Installation, revision: u64) {
     let client = installation.client().await;
-    let path = format!("/api/v1/configmaps?limit=1&resourceVersion={revision}&resourceVersionMatch=Exact");
+    let path = format!("/api/v1/configmaps?limit=1&resourceVersion={revision}");
     loop {
         match client.get(&path).await.unwrap().status {
             StatusCode::GONE => return,

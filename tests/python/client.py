@@ -172,9 +172,7 @@ def watches(core):
     # Once history is gone, the client is told so in the stream, tries once more, and gives up.
     while True:
         try:
-            core.list_namespaced_config_map(
-                NAMESPACE, limit=1, resource_version=start, resource_version_match="Exact"
-            )
+            core.list_namespaced_config_map(NAMESPACE, limit=1, resource_version=start)
         except ApiException as error:
             assert error.status == 410, error
             break
