@@ -177,6 +177,7 @@ mod tests {
                     &format!("# {}\n", heading.unwrap_or(name.clone()))
                         .replace("generate-", "generate ")
                         .replace("certs-", "certs ")
+                        .replace("branch-", "branch ")
                 ),
                 "{name}"
             );
