@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 
 use crate::codec::object::{Object, joined_key};
 use crate::revision::Revision;
-use crate::storage::memory::Base;
+use crate::storage::memory::{Base, BaseObject};
 use crate::storage::{Key, ResourceId, Scan};
 
 /// All objects of the held resources at one revision. Clones share everything.
@@ -143,27 +144,54 @@ impl Base for State {
         self.revision
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Object>> {
-        State::get(self, key.resource, &key.namespace, &key.name)
+    fn get(&self, key: &Key) -> Option<Arc<dyn BaseObject>> {
+        let object = State::get(self, key.resource, &key.namespace, &key.name)?;
+        Some(object)
     }
 
-    fn objects<'a>(&'a self, scan: &Scan) -> Box<dyn Iterator<Item = Arc<Object>> + Send + 'a> {
+    fn objects<'a>(&'a self, scan: &Scan) -> Box<dyn Iterator<Item = Arc<dyn BaseObject>> + Send + 'a> {
         let Some(resource) = self.resources.get(&scan.resource) else { return Box::new(std::iter::empty()) };
         let range = Range::of(scan.namespace.as_deref());
         let range = match &scan.after {
             Some((namespace, name)) => range.after(namespace, name),
             None => range,
         };
-        Box::new(resource.objects.range(&range).cloned())
+        Box::new(resource.objects.range(&range).cloned().map(|object| object as Arc<dyn BaseObject>))
     }
 
-    fn objects_of(&self, revisions: &[Revision]) -> Vec<(ResourceId, Arc<Object>)> {
+    fn objects_of(&self, revisions: &[Revision]) -> Vec<(ResourceId, Arc<dyn BaseObject>)> {
         let wanted: HashSet<Revision> = revisions.iter().copied().collect();
         let of_resource = |(id, resource): (&ResourceId, &Resource)| {
             let found = resource.objects.set.iter().filter(|entry| wanted.contains(&entry.0.revision()));
-            found.map(|entry| (*id, entry.0.clone())).collect::<Vec<_>>()
+            found.map(|entry| (*id, entry.0.clone() as Arc<dyn BaseObject>)).collect::<Vec<_>>()
         };
         self.resources.iter().flat_map(of_resource).collect()
+    }
+}
+
+impl BaseObject for Object {
+    fn revision(&self) -> Revision {
+        Object::revision(self)
+    }
+
+    fn namespace(&self) -> &str {
+        Object::namespace(self)
+    }
+
+    fn name(&self) -> &str {
+        Object::name(self)
+    }
+
+    fn uid(&self) -> Box<str> {
+        Object::uid(self).unwrap_or_default().into()
+    }
+
+    fn api_version(&self) -> Option<&str> {
+        Object::api_version(self)
+    }
+
+    fn to_stored(&self) -> Bytes {
+        Object::to_stored(self)
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use self::base::Base;
+pub use self::base::{Base, BaseObject};
 use self::tables::Tables;
 use super::audit::KEPT_IN_MEMORY;
 use super::commit::audit_rows;
@@ -247,11 +247,13 @@ impl Upkeep for Memory {
     }
 
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        let clock = &mut self.lock().tables.clock;
-        if clock.revision < floor {
-            *clock = Clock { revision: floor, compacted: floor };
+        let tables = &mut self.lock().tables;
+        if tables.clock.revision < floor {
+            tables.clock = Clock { revision: floor, compacted: floor };
+            tables.floors.clear();
+            tables.other_floors = floor;
         }
-        Ok(*clock)
+        Ok(tables.clock)
     }
 
     async fn close(&self) {}

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::codec::object::Object;
+use bytes::Bytes;
+
 use crate::revision::Revision;
 use crate::storage::{Key, ResourceId, Row, Scan};
 
@@ -10,17 +11,34 @@ use crate::storage::{Key, ResourceId, Row, Scan};
 pub trait Base: Send + Sync + 'static {
     fn revision(&self) -> Revision;
 
-    fn get(&self, key: &Key) -> Option<Arc<Object>>;
+    fn get(&self, key: &Key) -> Option<Arc<dyn BaseObject>>;
 
     /// The objects that a scan covers, in key order; its limit is ignored.
-    fn objects<'a>(&'a self, scan: &Scan) -> Box<dyn Iterator<Item = Arc<Object>> + Send + 'a>;
+    fn objects<'a>(&'a self, scan: &Scan) -> Box<dyn Iterator<Item = Arc<dyn BaseObject>> + Send + 'a>;
 
     /// The objects with these revisions, with their resources. The work depends on the size of the whole state.
-    fn objects_of(&self, revisions: &[Revision]) -> Vec<(ResourceId, Arc<Object>)>;
+    fn objects_of(&self, revisions: &[Revision]) -> Vec<(ResourceId, Arc<dyn BaseObject>)>;
+}
+
+/// An object of a base.
+pub trait BaseObject: Send + Sync {
+    fn revision(&self) -> Revision;
+
+    fn namespace(&self) -> &str;
+
+    fn name(&self) -> &str;
+
+    /// The uid in its metadata; empty if it cannot be read.
+    fn uid(&self) -> Box<str>;
+
+    fn api_version(&self) -> Option<&str>;
+
+    /// The bytes as they are stored.
+    fn to_stored(&self) -> Bytes;
 }
 
 /// The row of an object of the base.
-pub fn row_of(resource: ResourceId, object: &Object) -> Row {
+pub fn row_of(resource: ResourceId, object: &dyn BaseObject) -> Row {
     Row {
         resource,
         namespace: object.namespace().into(),

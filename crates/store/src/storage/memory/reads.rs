@@ -38,7 +38,9 @@ pub fn rows_of(tables: Tables, revisions: Vec<Revision>) -> BlockStream {
         if let Some(base) = tables.base().filter(|_| rows.len() < revisions.len()) {
             let missing: Vec<Revision> =
                 revisions.iter().copied().filter(|revision| tables.version(*revision).is_none()).collect();
-            rows.extend(base.objects_of(&missing).iter().map(|(resource, object)| row_of(*resource, object)));
+            rows.extend(
+                base.objects_of(&missing).iter().map(|(resource, object)| row_of(*resource, &**object)),
+            );
         }
         Ok(rows)
     };

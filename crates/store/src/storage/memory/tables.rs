@@ -10,8 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 
-use super::base::{Base, row_of};
-use crate::codec::object::Object;
+use super::base::{Base, BaseObject, row_of};
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
@@ -39,7 +38,7 @@ pub struct Version {
 /// A live row: of the tables, or of the base below them.
 pub enum Live<'a> {
     Own(&'a Arc<Version>),
-    Base(Arc<Object>),
+    Base(Arc<dyn BaseObject>),
 }
 
 impl Live<'_> {
@@ -60,7 +59,7 @@ impl Live<'_> {
     pub fn row(&self, resource: ResourceId) -> Row {
         match self {
             Self::Own(version) => version.row(),
-            Self::Base(object) => row_of(resource, object),
+            Self::Base(object) => row_of(resource, &**object),
         }
     }
 }
@@ -139,7 +138,7 @@ impl Version {
     }
 
     /// The copy of a row of the base.
-    fn copy(key: &Key, object: &Object) -> Self {
+    fn copy(key: &Key, object: &dyn BaseObject) -> Self {
         Self {
             key: key.clone(),
             revision: object.revision(),
@@ -147,7 +146,7 @@ impl Version {
             previous: None,
             stored_version: object.api_version().unwrap_or_default().into(),
             value: object.to_stored(),
-            uid: object.uid().unwrap_or_default().into(),
+            uid: object.uid().into(),
             // Unknown: the change that made the row is the parent's.
             committed_ms: 0,
             author: None,
@@ -175,7 +174,7 @@ impl Tables {
             if !self.copied.contains(key)
                 && let Some(object) = base.get(key)
             {
-                let version = Arc::new(Version::copy(key, &object));
+                let version = Arc::new(Version::copy(key, &*object));
                 self.copied.insert(key.clone());
                 self.insert(version);
             }
@@ -227,7 +226,7 @@ impl Tables {
     /// The live versions of `scan` as of `at`, in key order. The caller applies the scan's limit.
     pub fn live_at<'a>(&'a self, scan: &Scan, at: Revision) -> impl Iterator<Item = Live<'a>> + use<'a> {
         let resource = scan.resource;
-        let is_own = move |object: &Arc<Object>| {
+        let is_own = move |object: &Arc<dyn BaseObject>| {
             self.copied.contains(&Key::new(resource, object.namespace(), object.name()))
         };
         let base = self.base.as_ref().map(|base| base.objects(scan)).into_iter().flatten();
@@ -268,7 +267,7 @@ impl Tables {
         let versions = (key.clone(), Revision(0))..(key.clone(), before);
         let base = self.base.as_ref().filter(|_| !self.copied.contains(key)).and_then(|base| base.get(key));
         let base = base.filter(|object| object.revision() < before);
-        let base = base.map(|object| Arc::new(Version::copy(key, &object)));
+        let base = base.map(|object| Arc::new(Version::copy(key, &*object)));
         self.by_key.range(versions).rev().map(|(_, version)| version.clone()).chain(base)
     }
 
@@ -345,7 +344,7 @@ impl Tables {
 /// Rows of the tables and of the base, which have no key in common, in key order.
 fn merged<'a>(
     own: impl Iterator<Item = &'a Arc<Version>>,
-    base: impl Iterator<Item = Arc<Object>>,
+    base: impl Iterator<Item = Arc<dyn BaseObject>>,
 ) -> impl Iterator<Item = Live<'a>> {
     let (mut own, mut base) = (own.map(Live::Own).peekable(), base.map(Live::Base).peekable());
     from_fn(move || match is_first(&mut own, &mut base) {

@@ -163,7 +163,12 @@ async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error> {
     let mut connection = pool.acquire().await?;
     let floor = whole::number(Some(floor.0 as i64));
     let statement =
-        format!("UPDATE clock SET revision = {floor}, compacted = {floor} WHERE revision < {floor}");
+        // What was lost between the newest commit that survived and this revision cannot be told from what never was, so the
+        // past begins here.
+        format!(
+            "WITH moved AS (UPDATE clock SET revision = {floor}, compacted = {floor} WHERE revision < {floor} RETURNING 1) \
+             UPDATE floors SET revision = {floor} WHERE EXISTS (SELECT FROM moved)"
+        );
     whole::run(&mut connection, statement).await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }

@@ -129,13 +129,22 @@ pub async fn fold(connection: &mut SqliteConnection, log: &Arc<File>, url: &str)
 }
 
 pub async fn advance_clock(connection: &mut SqliteConnection, floor: Revision) -> Result<Clock, Error> {
-    sqlx::query("UPDATE clock SET revision = ?, compacted = ? WHERE revision < ?")
+    let mut transaction = begin(connection).await?;
+    let moved = sqlx::query("UPDATE clock SET revision = ?1, compacted = ?1 WHERE revision < ?1")
         .bind(floor.0 as i64)
-        .bind(floor.0 as i64)
-        .bind(floor.0 as i64)
-        .execute(&mut *connection)
+        .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
+    if moved.rows_affected() > 0 {
+        // What was lost between the newest commit that survived and this revision cannot be told from what never was, so the
+        // past begins here.
+        sqlx::query("UPDATE floors SET revision = ?1")
+            .bind(floor.0 as i64)
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)?;
     reads::clock(connection).await
 }
 
