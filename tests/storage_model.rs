@@ -352,6 +352,7 @@ impl Test {
             let state = self.model.newest().clone();
             self.model.states.insert(floor, state);
             self.model.clock = Clock { revision: floor, compacted: floor };
+            self.model.floors.values_mut().for_each(|of_resource| *of_resource = floor);
         }
         assert_eq!(self.backend().advance_clock(floor).await.expect("advance"), self.model.clock);
     }

@@ -1,11 +1,11 @@
 //! The clock and its floor.
 
 use rowplane::revision::Revision;
-use rowplane::storage::{Clock, Error, Key, SAFETY_GAP, Scan, Written};
+use rowplane::storage::{Clock, Error, Key, PastError, SAFETY_GAP, Scan, Written};
 
 use crate::store::start_at;
 use crate::support::database::Database;
-use crate::support::object::{create, give_up, list, names, pass, resource, update};
+use crate::support::object::{create, list, names, pass, resource, update};
 
 pub async fn a_clock_below_the_floor_writes_nothing(database: &Database) {
     let backend = database.open().await;
@@ -34,8 +34,8 @@ pub async fn a_store_jumps_over_what_its_mark_has_seen(database: &Database) {
     assert!(matches!(error, Error::Compacted { .. }), "{error}");
 }
 
-/// Watches do not resume before the jump; what has survived can still be read.
-pub async fn advancing_raises_the_watch_horizon_alone(database: &Database) {
+/// Nothing before the jump can be read: what was lost there cannot be told from what never was.
+pub async fn advancing_gives_up_older_states(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
     let key = Key::new(resource, "ns", "a");
@@ -48,11 +48,11 @@ pub async fn advancing_raises_the_watch_horizon_alone(database: &Database) {
     let error = list(&*backend, &Scan::all(resource), second).await.expect_err("forgotten");
     assert!(matches!(error, Error::Compacted { oldest } if oldest == to), "{error}");
     assert_eq!(names(&*backend, &Scan::all(resource), to).await, ["ns/a"]);
-    assert_eq!(backend.sweep(100).await.expect("sweep").changes, 0, "all of it is kept");
-    let before = backend.row_past(&key, first).await.expect("readable").expect("a row");
-    assert_eq!(before.revision, first);
-    assert_eq!(backend.floor(resource, None).await.expect("a floor"), Revision(first.0 - 1));
-    give_up(&*backend, to).await;
+    for lost in [first, Revision(to.0 - 1)] {
+        let error = backend.row_past(&key, lost).await.expect_err("forgotten");
+        assert!(matches!(error, PastError::Expired { floor, .. } if floor.revision == to), "{error}");
+    }
+    assert_eq!(backend.floor(resource, None).await.expect("a floor"), to);
     assert_eq!(backend.sweep(100).await.expect("sweep").changes, 2);
     assert_eq!(names(&*backend, &Scan::all(resource), to).await, ["ns/a"]);
     let third = pass(&*backend, update(&key, second, 3)).await;

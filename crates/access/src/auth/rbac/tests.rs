@@ -49,6 +49,9 @@ pub fn asked<'a>(request: &'a Json, user: &'a mut User) -> Attributes<'a> {
 fn auth_63_the_policy_of_the_start_is_upstreams() {
     let mut own: Vec<(String, Value)> = bootstrap::objects().into_iter().map(named).collect();
     own.sort_by(|one, other| one.0.cmp(&other.0));
+    let added: Vec<String> =
+        own.extract_if(.., |(name, _)| name.contains("/rowplane:")).map(|(name, _)| name).collect();
+    assert_eq!(added, ["ClusterRole /rowplane:history-viewer"]);
     let mut theirs: Vec<(String, Value)> =
         lines(include_bytes!("../../../../../testdata/rbac/bootstrap.jsonl.gz"))
             .iter()
