@@ -34,7 +34,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use self::answer::{Piece, Told, Writer};
 use self::catalog::Tables;
 use self::request::{Form, SqlRequest};
-use self::session::{Limits, Session};
+use self::session::{Limits, Notes, Session};
 use super::app::App;
 use super::door::fair_share::Seated;
 use super::request::body::Reading;
@@ -86,7 +86,7 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
         served = app.api.served_as_of(revision).await?;
     }
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
-    let parts_of_session = session::Parts {
+    let session = Session {
         app: app.clone(),
         user,
         served,
@@ -97,8 +97,8 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
         skips_broken: request.skip_broken,
         runtime: Handle::current(),
         deadline,
+        notes: Notes::default(),
     };
-    let session = Session::new(parts_of_session);
     let revision = session.as_of.unwrap_or(session.state.revision);
     let told = Told { revision: revision.0.to_string(), as_of: told_as_of };
     let work = Work { session: Arc::new(session), request, form, told, answer: sender, _permit: permit };

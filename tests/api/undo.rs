@@ -27,7 +27,7 @@ async fn run(setup: &Setup, arguments: &[&str]) -> Output {
     command.output().await.expect("it runs")
 }
 
-/// What the program prints in the namespace `t`, and its exit code.
+/// The output of the program in the namespace `t`, and its exit code.
 async fn printed(setup: &Setup, arguments: &[&str]) -> (String, i32) {
     let output = run(setup, &[arguments, &["-n", "t"]].concat()).await;
     let text = String::from_utf8(output.stdout).expect("text");

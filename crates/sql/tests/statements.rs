@@ -214,7 +214,7 @@ fn functions() {
     assert!(refused("SELECT ago('soon')").contains("is not a length of time"));
 }
 
-/// What a hash index finds is what comparing all pairs finds.
+/// Joins by a hash index and by a comparison of all pairs, which find the same.
 #[test]
 fn joins_read_each_table_once() {
     let text = "SELECT count(*) FROM things a JOIN things b ON b.name = a.node";

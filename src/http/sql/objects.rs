@@ -128,7 +128,7 @@ fn readable(found: Result<Arc<Object>, SqlError>) -> Result<Arc<Object>, SqlErro
 fn is_skipped(session: &Session, found: &Result<Arc<Object>, SqlError>) -> bool {
     let is_broken = session.skips_broken && found.as_ref().is_ok_and(|object| object.json().is_err());
     if is_broken {
-        session.broken.fetch_add(1, Ordering::Relaxed);
+        session.notes.broken.fetch_add(1, Ordering::Relaxed);
     }
     is_broken
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use rowplane_sql::{Stop, Watch};
@@ -35,59 +35,28 @@ pub struct Session {
     pub skips_broken: bool,
     pub runtime: Handle,
     pub deadline: Instant,
+    pub notes: Notes,
+}
+
+/// The notes that a statement makes while it runs.
+#[derive(Default)]
+pub struct Notes {
     /// The number of objects that were left out.
     pub broken: AtomicU64,
-    resources: HashMap<String, Arc<Resource>>,
+    resources: OnceLock<HashMap<String, Arc<Resource>>>,
     times: Mutex<HashMap<String, Revision>>,
     warnings: Mutex<Vec<String>>,
 }
 
-/// The parts of which [`Session::new`] makes a session.
-pub struct Parts {
-    pub app: Arc<App>,
-    pub user: Arc<User>,
-    pub served: Arc<Served>,
-    pub state: Arc<State>,
-    pub as_of: Option<Revision>,
-    pub namespaces: Option<BTreeSet<String>>,
-    pub is_strict: bool,
-    pub skips_broken: bool,
-    pub runtime: Handle,
-    pub deadline: Instant,
-}
-
 impl Session {
-    pub fn new(parts: Parts) -> Self {
-        let Parts { app, user, served, state, as_of, namespaces, is_strict, .. } = parts;
-        let Parts { skips_broken, runtime, deadline, .. } = parts;
-        let resources = tables_of(&served);
-        let (times, warnings) = (Mutex::default(), Mutex::default());
-        Self {
-            app,
-            user,
-            served,
-            state,
-            as_of,
-            namespaces,
-            is_strict,
-            skips_broken,
-            broken: AtomicU64::new(0),
-            runtime,
-            deadline,
-            resources,
-            times,
-            warnings,
-        }
-    }
-
     /// The resources that have tables, by the names of their tables.
     pub fn resources(&self) -> &HashMap<String, Arc<Resource>> {
-        &self.resources
+        self.notes.resources.get_or_init(|| tables_of(&self.served))
     }
 
     /// Looks at the times that the statement has named, or notes one.
     pub fn times<A>(&self, work: impl FnOnce(&mut HashMap<String, Revision>) -> A) -> A {
-        work(&mut lock(&self.times))
+        work(&mut lock(&self.notes.times))
     }
 
     /// The names of all namespaces.
@@ -103,15 +72,15 @@ impl Session {
     }
 
     pub fn warn(&self, text: String) {
-        let mut warnings = lock(&self.warnings);
+        let mut warnings = lock(&self.notes.warnings);
         if !warnings.contains(&text) {
             warnings.push(text);
         }
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = lock(&self.warnings).clone();
-        match self.broken.load(Ordering::Relaxed) {
+        let mut warnings = lock(&self.notes.warnings).clone();
+        match self.notes.broken.load(Ordering::Relaxed) {
             0 => {}
             broken => warnings.push(format!("objects that cannot be decoded were left out: {broken}")),
         }

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use super::messages::{Header, RangeRequest, RangeResponse, WatchRequest};
 use super::*;
 
-/// What the server knows.
+/// An etcd in the process of the test.
 #[derive(Default)]
 struct Etcd {
     revision: i64,
