@@ -75,7 +75,7 @@ pub async fn run(arguments: TryArgs, others_mode: Mode) -> Result<ExitCode, Erro
     let connection = Connection::of(&arguments.connection)?;
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     let name = format!("try-{:08x}", rand::rng().random::<u32>());
-    let branch = connection.create(&name, arguments.secrets.keep_secrets).await?;
+    let branch = connection.create(&name, arguments.secrets.keep_secrets, None).await?;
     let kubeconfig = connection.kubeconfig(text(&branch, &["path"]))?;
     let tried = Trial { connection: &connection, name: &name, arguments: &arguments };
     let status = tried.run(&kubeconfig, &mut signals, others_mode).await;

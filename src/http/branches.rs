@@ -18,7 +18,9 @@ pub use self::changes::Changed;
 pub use self::endpoints::serve;
 use super::router::{Below, without};
 use super::server::Responder;
+use crate::api::verbs::snapshot::Snapshot;
 use crate::revision::Revision;
+use crate::schema::names::GroupResource;
 use crate::tree::Value;
 
 /// The path of the endpoints.
@@ -39,7 +41,12 @@ pub enum SecretValues {
 
 /// Makes forks of a server.
 pub trait Forks: Send + Sync + 'static {
-    fn fork(&self, secrets: SecretValues) -> BoxFuture<'static, Result<Box<dyn Fork>, String>>;
+    /// Makes one that begins with a snapshot of the server.
+    fn fork(
+        &self,
+        snapshot: Snapshot,
+        secrets: SecretValues,
+    ) -> BoxFuture<'static, Result<Box<dyn Fork>, String>>;
 }
 
 /// A running fork, which ends when it is dropped.
@@ -79,6 +86,8 @@ struct Branch {
     /// The user who has made it.
     user: String,
     secrets: SecretValues,
+    /// See [`Snapshot::missing`].
+    missing: Vec<GroupResource>,
     fork: Box<dyn Fork>,
     responder: Arc<dyn Responder>,
     _room: OwnedSemaphorePermit,

@@ -150,6 +150,23 @@ fn a_trial_ends_a_command_that_goes_on() {
 }
 
 #[test]
+fn a_branch_of_a_past_time() {
+    let cluster = Cluster::start();
+    let made = cluster.send("POST", CONFIGMAPS, config_map("a", "0"));
+    let then = made["metadata"]["resourceVersion"].as_str().unwrap();
+    cluster.send("DELETE", &format!("{CONFIGMAPS}/a"), json!(null));
+    let told = cluster.branch(&["create", "b", "--at", &format!("rv-{then}")]);
+    assert!(told.starts_with(&format!("branch b of revision {then}\n")), "{told}");
+    assert_eq!(cluster.get(&format!("/branches/b{CONFIGMAPS}/a"))["data"]["k"], "0");
+    cluster.branch(&["create", "c", "--at", "-0s"]);
+    for (at, why) in [("-1h", "is not kept"), ("2999-01-01T00:00:00Z", "is in the future"), ("noon", "is no time")] {
+        let ran = cluster.run(&["branch", "create", "d", "--at", at]);
+        assert!(!ran.status.success() && text(&ran.stderr).contains(why), "{at}: {}", text(&ran.stderr));
+    }
+    assert_eq!(cluster.branches(), 2);
+}
+
+#[test]
 fn what_has_changed_meanwhile_is_left() {
     let cluster = Cluster::start();
     for name in ["a", "c"] {

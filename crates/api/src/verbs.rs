@@ -9,5 +9,6 @@ pub mod get;
 pub mod list;
 pub mod past;
 pub mod patch;
+pub mod snapshot;
 pub mod update;
 pub mod watch;

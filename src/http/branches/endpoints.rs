@@ -9,8 +9,10 @@ use axum::response::Response;
 
 use super::{Branch, Branches, ENDPOINTS, SecretValues, branch_of, text};
 use crate::api::error::{Error, Exists};
+use crate::api::verbs::snapshot::Snapshot;
 use crate::auth::authorizer::{Attributes, authorize};
 use crate::http::app::App;
+use crate::http::past::when::When;
 use crate::http::request::body::Reading;
 use crate::http::request::user;
 use crate::http::response;
@@ -77,15 +79,17 @@ async fn answer(app: &App, parts: &Parts, body: Body) -> Result<(StatusCode, Val
 struct Wanted {
     name: String,
     secrets: SecretValues,
+    /// `None` for the newest state.
+    at: Option<When>,
 }
 
 impl Wanted {
     fn parse(body: &[u8]) -> Result<Self, Error> {
         let object: Map = serde_json::from_slice(body)
             .map_err(|error| Error::bad_request(format!("the body is no JSON object: {error}")))?;
-        let unknown = object.keys().find(|key| !matches!(key.as_str(), "name" | "secrets"));
+        let unknown = object.keys().find(|key| !matches!(key.as_str(), "name" | "secrets" | "at"));
         if let Some(unknown) = unknown {
-            return Err(Error::bad_request(format!("{unknown:?} is unknown; there are name and secrets")));
+            return Err(Error::bad_request(format!("{unknown:?} is unknown; there are name, secrets and at")));
         }
         let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(why) = format::dns1123_label(&name).into_iter().next() {
@@ -96,7 +100,14 @@ impl Wanted {
             Some(Some("keep")) => SecretValues::Kept,
             Some(_) => return Err(Error::bad_request("secrets can be \"replace\" or \"keep\"")),
         };
-        Ok(Self { name, secrets })
+        let at = match object.get("at").map(Value::as_str) {
+            None => None,
+            Some(Some(text)) => {
+                Some(When::parse(text).map_err(|error| Error::bad_request(error.to_string()))?)
+            }
+            Some(None) => return Err(Error::bad_request("at has to be a text: a time, or a revision")),
+        };
+        Ok(Self { name, secrets, at })
     }
 }
 
@@ -106,7 +117,7 @@ impl Branches {
     }
 
     async fn create(&self, app: &App, user: &User, wanted: Wanted) -> Result<Arc<Branch>, Error> {
-        let Wanted { name, secrets } = wanted;
+        let Wanted { name, secrets, at } = wanted;
         let taken = |name: &str| Error::AlreadyExists {
             resource: resource(),
             name: name.to_owned(),
@@ -122,7 +133,9 @@ impl Branches {
             message: "there are as many branches as --max-branches allows; delete one".to_owned(),
             retry_after: 10,
         })?;
-        let fork = self.forks.fork(secrets).await.map_err(Error::Internal)?;
+        let snapshot = snapshot(app, at).await?;
+        let missing = snapshot.missing.clone();
+        let fork = self.forks.fork(snapshot, secrets).await.map_err(Error::Internal)?;
         let (path, responder) = (format!("/branches/{name}").into(), fork.responder());
         let created = app.api.runtime.clock.timestamp();
         let branch = Branch {
@@ -131,6 +144,7 @@ impl Branches {
             created,
             user: user.name.clone(),
             secrets,
+            missing,
             fork,
             responder,
             _room: room,
@@ -143,6 +157,17 @@ impl Branches {
             }
         }
     }
+}
+
+/// The newest state, or that at a time.
+async fn snapshot(app: &App, at: Option<When>) -> Result<Snapshot, Error> {
+    let Some(when) = at else { return app.api.snapshot().await };
+    let _read = app.past_reads.turn(tokio::time::Instant::now() + app.limits.request_time).await?;
+    let moment = match when {
+        When::Time(time) => app.api.moment_at(time.as_millisecond()).await?,
+        When::Revision(revision) => app.api.moment_of(revision).await?,
+    };
+    app.api.snapshot_at(moment.revision).await
 }
 
 /// Fails if the user may not read all Secrets.
@@ -170,6 +195,7 @@ impl Branch {
             "base": base.to_string(),
             "newest": newest.to_string(),
             "secrets": secrets,
+            "missing": self.missing.iter().map(|name| Value::from(name.to_string())).collect::<Vec<_>>(),
             "bytes": bytes,
             "maxBytes": most_bytes,
             "cut": self.fork.cut().into_iter().map(Value::from).collect::<Vec<_>>(),
