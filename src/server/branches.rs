@@ -59,7 +59,7 @@ impl Parent {
             built_in: api.resources.clone(),
             discovered: api.extensions.discovered.load_full(),
             openapi: api.extensions.openapi.load_full(),
-            schema_numbers: api.definitions.numbers(),
+            inheritance: api.definitions.inheritance().await,
             server_authority: contents.and_then(|contents| contents.root_ca.clone()),
             publication: publication.clone(),
             commons: commons.clone(),

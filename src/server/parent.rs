@@ -12,7 +12,7 @@ use crate::api::Api;
 use crate::api::catalog::Served;
 use crate::api::followers::api_services::discovered::Discovered;
 use crate::api::followers::api_services::openapi::OpenApiParts;
-use crate::api::followers::definitions::SchemaNumbers;
+use crate::api::followers::definitions::Inheritance;
 use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::http::documents::publications::Publication;
@@ -44,7 +44,7 @@ pub struct Origin {
     /// The documents of extension servers, which a fork cannot ask.
     pub discovered: Arc<Discovered>,
     pub openapi: Arc<OpenApiParts>,
-    pub schema_numbers: SchemaNumbers,
+    pub inheritance: Inheritance,
     /// The certificates in PEM by which clients verify the listener.
     pub server_authority: Option<String>,
     /// The documents about the built-in resources.
