@@ -41,7 +41,6 @@ mod replica;
 mod service_accounts;
 mod start;
 mod startup;
-#[doc(hidden)]
 pub mod testing;
 
 use std::net::SocketAddr;

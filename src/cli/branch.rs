@@ -171,7 +171,10 @@ fn created(branch: &Map, kubeconfig: Option<&Path>) -> String {
         out.push_str("  values of Secrets: replaced, but those of helm's releases\n");
     }
     for name in branch.get("missing").and_then(Value::as_array).into_iter().flatten() {
-        out.push_str(&format!("  {}: none, since those of then are not kept\n", name.as_str().unwrap_or_default()));
+        out.push_str(&format!(
+            "  {}: none, since those of then are not kept\n",
+            name.as_str().unwrap_or_default()
+        ));
     }
     match kubeconfig {
         Some(path) => out.push_str(&format!("export KUBECONFIG={}\n", path.display())),

@@ -19,6 +19,7 @@ use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::egress::Egresses;
 pub use crate::http::branches::SecretValues;
+use crate::http::test_endpoints::Controls;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::schema::names::Gvr;
@@ -42,7 +43,11 @@ impl Parent {
     }
 
     /// Starts a fork of a snapshot. Returns the state that it begins with, too.
-    async fn fork_of(&self, snapshot: Snapshot, secrets: SecretValues) -> Result<(Server, State), Error> {
+    pub(super) async fn fork_of(
+        &self,
+        snapshot: Snapshot,
+        secrets: SecretValues,
+    ) -> Result<(Server, State), Error> {
         let Inner { config, commons, runtime, room, publication, replacements, .. } = &*self.0;
         let (api, door) = self.0.api.upgrade().zip(self.0.door.upgrade()).ok_or_else(stopped)?;
         let Snapshot { mut state, resources, .. } = snapshot;
@@ -50,12 +55,18 @@ impl Parent {
             let replaced = replacements.of(&state.objects(secrets.id));
             state.replace(secrets.id, replaced);
         }
+        let controls = self.0.controls.as_ref().map(|controls| {
+            let (state, resources) = (state.clone(), resources.clone());
+            let base = Snapshot { state, resources, missing: Vec::new() };
+            Arc::new(Controls::new(controls.snapshots.clone(), Some(base), runtime.random.fork()))
+        });
         let (base, most_bytes) = (Arc::new(state.clone()), self.limits().most_bytes);
         let backend = Arc::new(Memory::fork(base, resources, most_bytes, runtime.clock.clone()));
         let contents = api.config.namespace_contents.as_ref();
         let draining = door.listener_shutdown.clone().unwrap_or_else(|| door.shutdown.clone());
         let origin = Origin {
             state: state.clone(),
+            controls,
             built_in: api.resources.clone(),
             discovered: api.extensions.discovered.load_full(),
             openapi: api.extensions.openapi.load_full(),

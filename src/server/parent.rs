@@ -17,6 +17,7 @@ use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::http::documents::publications::Publication;
 use crate::http::door::Door;
+use crate::http::test_endpoints::Controls;
 use crate::http::tls::ClientTrust;
 use crate::runtime::Runtime;
 
@@ -32,6 +33,7 @@ pub(super) struct Inner {
     pub(super) commons: Commons,
     pub(super) runtime: Runtime,
     pub(super) room: Arc<Semaphore>,
+    pub(super) controls: Option<Arc<Controls>>,
     pub(super) publication: Arc<Publication>,
     pub(super) replacements: Replacements,
 }
@@ -39,6 +41,8 @@ pub(super) struct Inner {
 /// The beginning of a fork: the state that its cache holds from the start, and what it takes over from its parent.
 pub struct Origin {
     pub state: State,
+    /// The controls that the fork has for tests.
+    pub controls: Option<Arc<Controls>>,
     /// The built-in resources, which are the parent's.
     pub built_in: Arc<Served>,
     /// The documents of extension servers, which a fork cannot ask.
@@ -65,13 +69,23 @@ impl Parent {
         api: &Arc<Api>,
         door: &Arc<Door>,
         (config, commons): (&Config, &Commons),
-        room: Arc<Semaphore>,
+        (room, controls): (Arc<Semaphore>, Option<Arc<Controls>>),
         publication: Arc<Publication>,
     ) -> Self {
         let (runtime, replacements) = (api.runtime.clone(), Replacements::new(&api.runtime.random));
         let (api, door) = (Arc::downgrade(api), Arc::downgrade(door));
         let (config, commons) = (config.clone(), commons.clone());
-        Self(Arc::new(Inner { api, door, config, commons, runtime, room, publication, replacements }))
+        Self(Arc::new(Inner {
+            api,
+            door,
+            config,
+            commons,
+            runtime,
+            room,
+            controls,
+            publication,
+            replacements,
+        }))
     }
 
     /// A permit for each branch that the server and its branches may have together.
@@ -81,6 +95,10 @@ impl Parent {
 
     pub(super) fn limits(&self) -> BranchLimits {
         self.0.config.branches
+    }
+
+    pub(super) fn controls(&self) -> Option<Arc<Controls>> {
+        self.0.controls.clone()
     }
 
     /// `None` once the server has stopped.

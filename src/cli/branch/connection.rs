@@ -12,7 +12,7 @@ use crate::api::fields::text;
 use crate::cli::client::Client;
 use crate::cli::error::Error;
 use crate::cli::past::when::{When, local_zone};
-use crate::http::branches::ENDPOINTS;
+use crate::http::branches::paths::ENDPOINTS;
 use crate::tree::{Map, Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,7 +7,8 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 
-use super::{Branch, Branches, ENDPOINTS, SecretValues, branch_of, text};
+use super::paths::{ENDPOINTS, branch_of};
+use super::{Branch, Branches, SecretValues, text};
 use crate::api::error::{Error, Exists};
 use crate::api::verbs::snapshot::Snapshot;
 use crate::auth::authorizer::{Attributes, authorize};
@@ -16,6 +17,8 @@ use crate::http::past::when::When;
 use crate::http::request::body::Reading;
 use crate::http::request::user;
 use crate::http::response;
+use crate::http::server::Responder;
+use crate::http::test_endpoints::{self, Asked};
 use crate::kinds::behavior::format;
 use crate::schema::names::GroupResource;
 use crate::tree::{Map, Value, json};
@@ -29,6 +32,9 @@ const MOST_CHANGES: usize = 256 << 20;
 
 /// Answers a request for one of the endpoints.
 pub async fn serve(app: &App, parts: &Parts, body: Body) -> Response {
+    if let Some(asked) = Asked::of(parts.uri.path()) {
+        return test_endpoints::serve(app, asked, parts, body).await;
+    }
     match answer(app, parts, body).await {
         Ok((status, value)) => response::json(status, text(&value)),
         Err(error) => response::failure(&error, parts),
@@ -79,17 +85,30 @@ async fn answer(app: &App, parts: &Parts, body: Body) -> Result<(StatusCode, Val
 struct Wanted {
     name: String,
     secrets: SecretValues,
-    /// `None` for the newest state.
-    at: Option<When>,
+    from: From,
 }
+
+/// The state that a branch begins with.
+enum From {
+    Newest,
+    Past(When),
+    /// A snapshot, by its name.
+    Snapshot(String),
+}
+
+/// The members of the body.
+const KNOWN: [&str; 4] = ["name", "secrets", "at", "from"];
 
 impl Wanted {
     fn parse(body: &[u8]) -> Result<Self, Error> {
         let object: Map = serde_json::from_slice(body)
             .map_err(|error| Error::bad_request(format!("the body is no JSON object: {error}")))?;
-        let unknown = object.keys().find(|key| !matches!(key.as_str(), "name" | "secrets" | "at"));
+        let unknown = object.keys().find(|key| !KNOWN.contains(&key.as_str()));
         if let Some(unknown) = unknown {
-            return Err(Error::bad_request(format!("{unknown:?} is unknown; there are name, secrets and at")));
+            return Err(Error::bad_request(format!(
+                "{unknown:?} is unknown; there are {}",
+                KNOWN.join(", ")
+            )));
         }
         let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(why) = format::dns1123_label(&name).into_iter().next() {
@@ -100,14 +119,17 @@ impl Wanted {
             Some(Some("keep")) => SecretValues::Kept,
             Some(_) => return Err(Error::bad_request("secrets can be \"replace\" or \"keep\"")),
         };
-        let at = match object.get("at").map(Value::as_str) {
-            None => None,
-            Some(Some(text)) => {
-                Some(When::parse(text).map_err(|error| Error::bad_request(error.to_string()))?)
+        let from = match (object.get("at"), object.get("from")) {
+            (None, None) => From::Newest,
+            (Some(Value::String(at)), None) => {
+                From::Past(When::parse(at).map_err(|error| Error::bad_request(error.to_string()))?)
             }
-            Some(None) => return Err(Error::bad_request("at has to be a text: a time, or a revision")),
+            (None, Some(Value::String(name))) => From::Snapshot(name.to_string()),
+            (Some(_), None) => return Err(Error::bad_request("at has to be a text: a time, or a revision")),
+            (None, Some(_)) => return Err(Error::bad_request("from has to be the name of a snapshot")),
+            (Some(_), Some(_)) => return Err(Error::bad_request("there is one of at and from at most")),
         };
-        Ok(Self { name, secrets, at })
+        Ok(Self { name, secrets, from })
     }
 }
 
@@ -116,8 +138,13 @@ impl Branches {
         self.get(name).ok_or_else(|| not_found(name))
     }
 
+    /// Whatever answers the requests for a branch.
+    pub fn responder(&self, name: &str) -> Result<Arc<dyn Responder>, Error> {
+        Ok(self.named(name)?.responder.clone())
+    }
+
     async fn create(&self, app: &App, user: &User, wanted: Wanted) -> Result<Arc<Branch>, Error> {
-        let Wanted { name, secrets, at } = wanted;
+        let Wanted { name, secrets, from } = wanted;
         let taken = |name: &str| Error::AlreadyExists {
             resource: resource(),
             name: name.to_owned(),
@@ -133,7 +160,7 @@ impl Branches {
             message: "there are as many branches as --max-branches allows; delete one".to_owned(),
             retry_after: 10,
         })?;
-        let snapshot = snapshot(app, at).await?;
+        let snapshot = snapshot(app, from).await?;
         let missing = snapshot.missing.clone();
         let fork = self.forks.fork(snapshot, secrets).await.map_err(Error::Internal)?;
         let (path, responder) = (format!("/branches/{name}").into(), fork.responder());
@@ -159,9 +186,15 @@ impl Branches {
     }
 }
 
-/// The newest state, or that at a time.
-async fn snapshot(app: &App, at: Option<When>) -> Result<Snapshot, Error> {
-    let Some(when) = at else { return app.api.snapshot().await };
+async fn snapshot(app: &App, from: From) -> Result<Snapshot, Error> {
+    let when = match (from, &app.controls) {
+        (From::Newest, _) => return app.api.snapshot().await,
+        (From::Snapshot(name), Some(controls)) => return Ok((*controls.snapshots.get(&name)?).clone()),
+        (From::Snapshot(_), None) => {
+            return Err(Error::bad_request("there are no snapshots without --test-endpoints"));
+        }
+        (From::Past(when), _) => when,
+    };
     let _read = app.past_reads.turn(tokio::time::Instant::now() + app.limits.request_time).await?;
     let moment = match when {
         When::Time(time) => app.api.moment_at(time.as_millisecond()).await?,
