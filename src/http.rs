@@ -18,6 +18,7 @@ pub mod router;
 pub mod routes;
 pub mod server;
 pub mod sql;
+pub mod test_endpoints;
 pub mod tls;
 mod websocket;
 pub mod zpages;

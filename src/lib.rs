@@ -26,4 +26,4 @@ pub use rowplane_store::{
 };
 pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
 pub use rowplane_x509 as x509;
-pub use server::{Process, Server};
+pub use server::{Process, Server, testing};

@@ -41,13 +41,12 @@ mod replica;
 mod service_accounts;
 mod start;
 mod startup;
-#[doc(hidden)]
 pub mod testing;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -230,8 +229,27 @@ impl Server {
     /// # }
     /// ```
     pub async fn fork(&self) -> Result<Self, Error> {
-        let parent = self.parent.clone().ok_or_else(|| Error::Build("it cannot be forked".into()))?;
-        parent.fork(SecretValues::Kept).await
+        self.parent()?.fork(None, SecretValues::Kept).await
+    }
+
+    /// Starts a fork of the state at a time. Fails if that is in the future, or longer ago than history is kept.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = rowplane::Server::builder().memory().start().await?;
+    /// let (before, started) = (std::time::SystemTime::UNIX_EPOCH, std::time::SystemTime::now());
+    /// let fork = server.fork_at(started).await?;
+    /// assert!(server.fork_at(before).await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn fork_at(&self, time: SystemTime) -> Result<Self, Error> {
+        self.parent()?.fork(Some(time), SecretValues::Kept).await
+    }
+
+    fn parent(&self) -> Result<&Parent, Error> {
+        self.parent.as_ref().ok_or_else(|| Error::Build("it cannot be forked".into()))
     }
 
     /// Goes on as ever for the delay of the settings, only not ready; then lets requests finish for at most the grace

@@ -85,6 +85,15 @@ async fn envtest_starts_a_control_plane() {
     }
 }
 
+/// The module for Go (`packages/go`): servers, snapshots, forks, resets, time, faults and recorded requests; and its example.
+#[tokio::test]
+async fn every_test_of_the_module_has_a_fork_of_its_own() {
+    let Some(_) = live().await else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("packages/go/test");
+    let ran = output(Command::new(script).arg(env!("CARGO_BIN_EXE_rowplane"))).await;
+    assert!(ran.ends_with("go: passed\n"), "{ran}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_watch_96_informers_outlive_servers_on_sqlite() {
     let Some(live) = live().await else { return };

@@ -68,10 +68,21 @@ async fn with_the_configuration_of_a_pod() {
 /// `Server` of the package for Python (`packages/python`), which is a process: members, definitions, flags, bad input, its end.
 #[tokio::test]
 async fn the_package_starts_servers_that_end_with_their_process() {
+    tests_of_the_package("test_server.py").await;
+}
+
+/// Snapshots, forks, resets, time, faults and recorded requests in Python, and the fixture of pytest.
+#[tokio::test]
+async fn every_test_of_the_package_has_a_fork_of_its_own() {
+    tests_of_the_package("test_cluster.py").await;
+}
+
+async fn tests_of_the_package(file: &str) {
     let Some(python) = optional::program("get-python", "the package for Python").await else { return };
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("packages/python");
     let mut command = Command::new(python);
-    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(package.join("tests/test_server.py"));
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "rowplane.pytest_plugin"]);
+    command.arg(package.join("tests").join(file));
     command.env("PYTHONPATH", package.join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("ROWPLANE_PROGRAM", env!("CARGO_BIN_EXE_rowplane"));
     let output = command.output().await.expect("run it");

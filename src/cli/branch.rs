@@ -43,6 +43,9 @@ pub struct CreateArgs {
     branch: BranchArgs,
     #[command(flatten)]
     secrets: SecretArgs,
+    /// The time whose state is forked: -1h, yesterday 18:00, 2026-11-22T10:00:00Z or rv-123456 [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    at: Option<String>,
     /// A file for the branch's kubeconfig
     #[arg(long, short = 'w', value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
@@ -97,9 +100,9 @@ pub struct ApplyArgs {
 /// Runs a subcommand. Returns the exit status.
 pub async fn run(command: BranchCommand) -> Result<ExitCode, Error> {
     match command {
-        BranchCommand::Create(CreateArgs { branch, secrets, write_kubeconfig }) => {
+        BranchCommand::Create(CreateArgs { branch, secrets, at, write_kubeconfig }) => {
             let connection = Connection::of(&branch.connection)?;
-            let made = connection.create(&branch.name, secrets.keep_secrets).await?;
+            let made = connection.create(&branch.name, secrets.keep_secrets, at.as_deref()).await?;
             if let Some(file) = &write_kubeconfig {
                 write(file, &connection.kubeconfig(text(&made, &["path"]))?)?;
             }
@@ -166,6 +169,12 @@ fn created(branch: &Map, kubeconfig: Option<&Path>) -> String {
     }
     if text(branch, &["secrets"]) == "replace" {
         out.push_str("  values of Secrets: replaced, but those of helm's releases\n");
+    }
+    for name in branch.get("missing").and_then(Value::as_array).into_iter().flatten() {
+        out.push_str(&format!(
+            "  {}: none, since those of then are not kept\n",
+            name.as_str().unwrap_or_default()
+        ));
     }
     match kubeconfig {
         Some(path) => out.push_str(&format!("export KUBECONFIG={}\n", path.display())),

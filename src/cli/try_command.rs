@@ -1,9 +1,11 @@
 //! `rowplane try -- CMD`: runs a command against a fork of the cluster, and shows what it has changed there.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
+use axum::http::Method;
 use clap::Args;
 use rand::RngExt as _;
 use rustix::fs::Mode;
@@ -11,13 +13,15 @@ use rustix::process::{Pid, Signal, kill_process_group, umask};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::branch::connection::{Connection, ConnectionArgs};
+use super::branch::connection::{Connection, ConnectionArgs, told};
 use super::branch::{SecretArgs, apply, is_wanted, report, write};
 use super::child::{Signals, exit_code, of_status};
 use super::error::Error;
-use crate::api::fields::text;
+use crate::api::fields::{items, text};
 use crate::gotext;
 use crate::server::data_dir::Temporary;
+use crate::server::definitions::{self, Definition, Source};
+use crate::tree::{Map, Value};
 
 /// A branch is quiet when nothing was written to it for so long.
 const QUIET: Duration = Duration::from_secs(2);
@@ -25,6 +29,8 @@ const QUIET: Duration = Duration::from_secs(2);
 const ASK_EVERY: Duration = Duration::from_millis(200);
 /// How long a command that has ended by itself is waited for at most, until its branch is quiet.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The media type of a server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 /// How long a command may take to end when it is told to.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -35,6 +41,10 @@ pub struct TryArgs {
     connection: ConnectionArgs,
     #[command(flatten)]
     secrets: SecretArgs,
+    /// A file or directory with CustomResourceDefinitions that the fork is to have, as they are written there, before the
+    /// command runs. Can be given more than once
+    #[arg(long, value_name = "PATH")]
+    crds: Vec<PathBuf>,
     /// Ends the command, and all that it has started, after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = limit)]
     limit: Option<Duration>,
@@ -60,6 +70,12 @@ fn limit(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Whether a definition is served.
+fn is_established(definition: &Map) -> bool {
+    let holds = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    items(definition, &["status", "conditions"]).iter().any(holds)
+}
+
 /// Why a command has ended.
 enum Ended {
     ByItself(ExitStatus),
@@ -73,12 +89,17 @@ enum Ended {
 /// case. `others_mode` is the mask for the files that the command makes.
 pub async fn run(arguments: TryArgs, others_mode: Mode) -> Result<ExitCode, Error> {
     let connection = Connection::of(&arguments.connection)?;
+    let sources: Vec<Source> = arguments.crds.iter().cloned().map(Source::Path).collect();
+    let definitions = definitions::read(&sources).map_err(|error| Error::Refused(error.to_string()))?;
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     let name = format!("try-{:08x}", rand::rng().random::<u32>());
-    let branch = connection.create(&name, arguments.secrets.keep_secrets).await?;
+    let branch = connection.create(&name, arguments.secrets.keep_secrets, None).await?;
     let kubeconfig = connection.kubeconfig(text(&branch, &["path"]))?;
     let tried = Trial { connection: &connection, name: &name, arguments: &arguments };
-    let status = tried.run(&kubeconfig, &mut signals, others_mode).await;
+    let status = match tried.define(text(&branch, &["path"]), definitions).await {
+        Ok(()) => tried.run(&kubeconfig, &mut signals, others_mode).await,
+        Err(error) => Err(error),
+    };
     let deleted = connection.delete(&name).await;
     let status = status?;
     deleted?;
@@ -93,6 +114,29 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// Makes definitions on the branch at a path what they are in files, and waits until they are served.
+    async fn define(&self, path: &str, definitions: Vec<Definition>) -> Result<(), Error> {
+        for Definition { name, object, .. } in definitions {
+            let url = format!("{path}{}/{name}", definitions::PATH);
+            let (object, apply) =
+                (Value::Object(object), format!("{url}?fieldManager=rowplane-try&force=true"));
+            let mut answer = self.connection.ask(Method::PATCH, &apply, Some((APPLY, &object))).await?;
+            let until = Instant::now() + PATIENCE;
+            while answer.0.is_success() && !is_established(&answer.1) && Instant::now() < until {
+                sleep(ASK_EVERY).await;
+                answer = self.connection.ask(Method::GET, &url, None).await?;
+            }
+            let (status, answer) = answer;
+            if !status.is_success() {
+                return Err(Error::Refused(told(status, &answer)));
+            }
+            if !is_established(&answer) {
+                return Err(Error::Refused(format!("the definition {name} is not served on the branch")));
+            }
+        }
+        Ok(())
+    }
+
     async fn run(
         &self,
         kubeconfig: &str,

@@ -62,7 +62,8 @@ pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
     let mut watcher = api.cache.watch(events.id, state.revision);
     let mut ages = Ages { ttl, seen: VecDeque::new() };
     let all = state.objects(events.id);
-    long_work::run(|| all.range(&Range::of(None)).for_each(|object| ages.see(object, Instant::now())));
+    let now = || now(&api);
+    long_work::run(|| all.range(&Range::of(None)).for_each(|object| ages.see(object, now())));
     drop((all, state));
     loop {
         loop {
@@ -71,21 +72,29 @@ pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
                 break;
             }
             for object in changes.iter().filter_map(|change| change.current.as_deref()) {
-                ages.see(object, Instant::now());
+                ages.see(object, now());
             }
         }
         expire(&api, &events, &mut ages).await?;
-        match ages.rest(Instant::now()) {
-            Some(wait) => {
-                let _ = tokio::time::timeout(wait.max(SHORTEST), watcher.changed()).await;
-            }
+        let advanced = api.runtime.clock.advanced();
+        match ages.rest(now()) {
+            Some(wait) => tokio::select! {
+                _ = tokio::time::timeout(wait.max(SHORTEST), watcher.changed()) => {}
+                () = api.runtime.clock.advanced_beyond(advanced) => {}
+            },
             None => watcher.changed().await,
         }
     }
 }
 
+/// The time by this process's clock, and by how much a test has advanced that of the server.
+fn now(api: &Api) -> Instant {
+    let now = Instant::now();
+    now.checked_add(api.runtime.clock.advanced()).unwrap_or(now)
+}
+
 async fn expire(api: &Api, events: &Arc<Resource>, ages: &mut Ages) -> Result<(), Error> {
-    while let Some(Seen { revision, key, .. }) = ages.due(Instant::now()) {
+    while let Some(Seen { revision, key, .. }) = ages.due(now(api)) {
         let (namespace, name) = key.split_once('\0').unwrap_or(("", key));
         if may_go(api, events, *revision, (namespace, name)) {
             let target = Target { resource: events, namespace, name };

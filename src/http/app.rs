@@ -7,6 +7,7 @@ use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
+use super::test_endpoints::Controls;
 use super::zpages::Zpages;
 use crate::api::Api;
 use crate::api::storage_version::gate::Gate;
@@ -26,6 +27,8 @@ pub struct App {
     /// Whether `/console/` is offered.
     pub has_console: bool,
     pub branches: Branches,
+    /// `None` unless tests may use the server as they like.
+    pub controls: Option<Arc<Controls>>,
     pub metrics: Arc<Metrics>,
     pub statements: Statements,
     pub limits: Limits,

@@ -4,6 +4,7 @@
 
 mod changes;
 mod endpoints;
+pub mod paths;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,17 +17,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use self::changes::Changed;
 pub use self::endpoints::serve;
+use self::paths::BELOW;
 use super::router::{Below, without};
 use super::server::Responder;
+use crate::api::verbs::snapshot::Snapshot;
 use crate::revision::Revision;
+use crate::schema::names::GroupResource;
 use crate::tree::Value;
-
-/// The path of the endpoints.
-pub const ENDPOINTS: &str = "/rowplane/v1/branches";
-/// The verb that all of them need.
-pub const VERB: &str = "branch";
-/// The path below which branches are.
-const BELOW: &str = "/branches/";
 
 /// The values of Secrets in a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +36,12 @@ pub enum SecretValues {
 
 /// Makes forks of a server.
 pub trait Forks: Send + Sync + 'static {
-    fn fork(&self, secrets: SecretValues) -> BoxFuture<'static, Result<Box<dyn Fork>, String>>;
+    /// Makes one that begins with a snapshot of the server.
+    fn fork(
+        &self,
+        snapshot: Snapshot,
+        secrets: SecretValues,
+    ) -> BoxFuture<'static, Result<Box<dyn Fork>, String>>;
 }
 
 /// A running fork, which ends when it is dropped.
@@ -79,6 +81,8 @@ struct Branch {
     /// The user who has made it.
     user: String,
     secrets: SecretValues,
+    /// See [`Snapshot::missing`].
+    missing: Vec<GroupResource>,
     fork: Box<dyn Fork>,
     responder: Arc<dyn Responder>,
     _room: OwnedSemaphorePermit,
@@ -129,21 +133,6 @@ impl Branches {
         self.count.set(alive.len() as f64);
         removed
     }
-}
-
-/// Whether a path is one of the endpoints.
-pub fn is_endpoint(path: &str) -> bool {
-    path.strip_prefix(ENDPOINTS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Whether a path is one of the endpoints, or that of a branch that is not there.
-pub fn has(path: &str) -> bool {
-    is_endpoint(path) || branch_of(path).is_some()
-}
-
-/// The name of the branch that a path is for.
-fn branch_of(path: &str) -> Option<&str> {
-    path.strip_prefix(BELOW)?.split('/').next().filter(|name| !name.is_empty())
 }
 
 /// The text of a JSON document.

@@ -23,7 +23,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use self::audited::{Answering, Begun, Watched, is_long_running};
+use self::audited::{Answering, Begun, Watched};
 use self::cors::Cors;
 use self::fair_share::Admitted;
 use super::in_process::Caller;
@@ -282,7 +282,7 @@ impl Door {
                 Ok(foreseen) => foreseen,
                 Err(error) => return response::failure(&error, parts),
             };
-            if stage == Stage::Started && is_long_running(info) {
+            if stage == Stage::Started && info.is_long_running() {
                 let permit = self.long_running(parts, who, shown.credential);
                 parts.extensions.insert(permit);
             }

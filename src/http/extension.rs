@@ -16,7 +16,6 @@ use tokio::time::{Instant, timeout_at};
 
 use self::target::Target;
 use super::app::App;
-use super::door::audited::is_long_running;
 use super::door::fair_share::Seated;
 use super::request::info::RequestInfo;
 use super::request::path::ApiPath;
@@ -87,7 +86,7 @@ pub async fn serve(
         _ => RequestKind::Mutating,
     };
     let passed = Passed { app, service, remote, info, parts };
-    let in_flight = (!is_long_running(info)).then(|| app.metrics.in_flight(kind));
+    let in_flight = (!info.is_long_running()).then(|| app.metrics.in_flight(kind));
     let is_free = app.door.flow_control.is_some() || user(parts).is_in(MASTERS);
     if !is_free && in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
         return response::too_many_requests();
@@ -122,14 +121,14 @@ impl Passed<'_> {
         let is_document = self.parts.uri.path().starts_with("/openapi/");
         let user = if is_document { Arc::new(extension_openapi::fetcher()) } else { user(self.parts) };
         let target = Target { route, parts: self.parts, user };
-        if is_long_running(self.info) {
+        if self.info.is_long_running() {
             // The extension server has limits of its own, and a watch would hold its seats for ever.
             self.parts.extensions.get::<Seated>().into_iter().for_each(Seated::give_back);
         }
         if wants_upgrade(&self.parts.headers) {
             return Ok((self.upgrade(&target).await?, None));
         }
-        if is_long_running(self.info) {
+        if self.info.is_long_running() {
             return Ok((self.forward(&target, body).await?, None));
         }
         let time = request_timeout(&query(self.parts), self.app.limits.request_time)?;

@@ -71,7 +71,7 @@ impl Responder for Started {
                 app.door.secure(&mut response);
                 return response;
             }
-            let handler = async |info: &RequestInfo, parts: &Parts, body| {
+            let answer = async |info: &RequestInfo, parts: &Parts, body| {
                 if let Some(door) = past::door::Door::of(parts) {
                     return Box::pin(of_past::serve(app, door, info, parts, body)).await;
                 }
@@ -90,6 +90,14 @@ impl Responder for Started {
                     Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
+            };
+            let handler = async |info: &RequestInfo, parts: &Parts, body| match &app.controls {
+                Some(controls) if controls.is_asked(parts) => {
+                    let answered =
+                        controls.around(info, parts, body, async |body| answer(info, parts, body).await);
+                    Box::pin(answered).await
+                }
+                _ => answer(info, parts, body).await,
             };
             let mut answer = pin!(app.door.enter(Stage::Started, request, handler));
             match app.api.cache.arrival() {
@@ -155,7 +163,7 @@ impl<'a> Route<'a> {
     fn of(info: &'a RequestInfo, parts: &Parts) -> Self {
         match &info.route {
             _ if is_health(parts.uri.path()) => Self::Health,
-            _ if branches::has(parts.uri.path()) => Self::Branches,
+            _ if branches::paths::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
             other => Self::Document(other.as_ref()),

@@ -39,6 +39,7 @@ use crate::http::door::Door;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, PastReads, Statements};
 use crate::http::routes::responder;
+use crate::http::test_endpoints::Controls;
 use crate::http::zpages::Zpages;
 use crate::runtime::Runtime;
 use crate::storage::{Backend, HighWaterMark};
@@ -52,7 +53,8 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
-    let backend = environment.commons.open(&environment.config, environment.runtime.clock.clone()).await?;
+    let backend =
+        environment.commons.open(&environment.config, environment.runtime.clock.unsteered()).await?;
     build_on(backend, environment).await
 }
 
@@ -90,6 +92,8 @@ pub fn build_with_api(
 async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Result<WithApi, BuildError> {
     let Environment { config, address, server_authority, trust, door, identity, progress, .. } = environment;
     let Environment { mut health, reloads, runtime, commons, path, proxy_identity, origin, .. } = environment;
+    let is_local = address.is_none_or(|address| address.ip().is_loopback());
+    let controls = environment.controls.filter(|_| is_local);
     if let Some(identity) = &identity {
         runtime.metrics.know_server(super::reloads::hash(identity.id().as_bytes()));
     }
@@ -152,9 +156,10 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
         address.unwrap_or(NOWHERE).to_string(),
         runtime.clock.clone(),
     );
-    let parent = Parent::new(&api, &door, (&config, &commons), room, publications.first().clone());
+    let parent =
+        Parent::new(&api, &door, (&config, &commons), (room, controls.clone()), publications.first().clone());
     let has_console = config.console.is_offered(address.is_some_and(|address| address.ip().is_loopback()));
-    let shared = (&parent, publications, has_console);
+    let shared = (&parent, publications, has_console, controls);
     let app = app(&api, gate, (&config, door, &commons), (token_objects, reachable), shared);
     let (responder, shared) = (responder(Arc::new(app), health), api.clone());
     let running = Running { controlling, storing, replica, audit, api, mark, backend };
@@ -214,7 +219,7 @@ fn app(
     gate: Gate,
     (config, door, commons): (&Config, Arc<Door>, &Commons),
     (objects, reachable): (Resources, String),
-    (parent, publications, has_console): (&Parent, Publications, bool),
+    (parent, publications, has_console, controls): (&Parent, Publications, bool, Option<Arc<Controls>>),
 ) -> App {
     let (limits, runtime) = (&config.limits, &api.runtime);
     App {
@@ -231,6 +236,7 @@ fn app(
         zpages: Zpages::new(config.flags.clone(), runtime),
         has_console,
         branches: Branches::new(Arc::new(parent.clone()), parent.room().clone(), runtime.metrics.branches()),
+        controls,
         metrics: runtime.metrics.clone(),
         statements: Statements::new(limits.sql, runtime.metrics.sql()),
         limits: Limits {

@@ -8,57 +8,69 @@
 mod branch;
 pub mod cut;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::error::Error;
 use super::parent::{Inner, Origin, Parent};
 use super::{Server, application, start};
-use crate::api::catalog::Served;
+use crate::api::verbs::snapshot::Snapshot;
 use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::egress::Egresses;
 pub use crate::http::branches::SecretValues;
+use crate::http::test_endpoints::Controls;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
-use crate::schema::names::{GroupResource, Gvr};
-use crate::storage::ResourceId;
+use crate::schema::names::Gvr;
 use crate::storage::memory::Memory;
 use crate::tasks::Tasks;
 
 const SECRETS: Gvr = Gvr::fixed("v1", "secrets");
 
 impl Parent {
-    /// Starts a fork of the newest state.
-    pub async fn fork(&self, secrets: SecretValues) -> Result<Server, Error> {
-        Ok(self.fork_from(secrets, self.limits().most_bytes).await?.0)
+    /// Starts a fork of the newest state, or of that at a time.
+    pub async fn fork(&self, at: Option<SystemTime>, secrets: SecretValues) -> Result<Server, Error> {
+        let api = self.api().ok_or_else(stopped)?;
+        let snapshot = async {
+            let Some(at) = at else { return api.snapshot().await };
+            let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let moment = api.moment_at(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).await?;
+            api.snapshot_at(moment.revision).await
+        };
+        let snapshot = snapshot.await.map_err(|error| Error::Build(error.into()))?;
+        Ok(self.fork_of(snapshot, secrets).await?.0)
     }
 
-    /// Starts a fork of the newest state. Returns that state, too.
-    async fn fork_from(&self, secrets: SecretValues, most_bytes: u64) -> Result<(Server, State), Error> {
+    /// Starts a fork of a snapshot. Returns the state that it begins with, too.
+    pub(super) async fn fork_of(
+        &self,
+        snapshot: Snapshot,
+        secrets: SecretValues,
+    ) -> Result<(Server, State), Error> {
         let Inner { config, commons, runtime, room, publication, replacements, .. } = &*self.0;
-        let stopped = || Error::Build("the server to be forked has stopped".into());
         let (api, door) = self.0.api.upgrade().zip(self.0.door.upgrade()).ok_or_else(stopped)?;
-        let mut resources = numbered(&api.catalog.served());
-        let state = api.cache.fresh().await.map_err(|error| Error::Build(error.into()))?;
-        // A definition may have come or gone meanwhile.
-        resources.extend(numbered(&api.catalog.served()));
-        resources.extend(api.hidden.numbered());
-        let mut state = State::clone(&state);
+        let Snapshot { mut state, resources, .. } = snapshot;
         if let (SecretValues::Replaced, Some(secrets)) = (secrets, api.resources.get(&SECRETS)) {
             let replaced = replacements.of(&state.objects(secrets.id));
             state.replace(secrets.id, replaced);
         }
-        let backend =
-            Arc::new(Memory::fork(Arc::new(state.clone()), resources, most_bytes, runtime.clock.clone()));
+        let controls = self.0.controls.as_ref().map(|controls| {
+            let (state, resources) = (state.clone(), resources.clone());
+            let base = Snapshot { state, resources, missing: Vec::new() };
+            Arc::new(Controls::new(controls.snapshots.clone(), Some(base), runtime.random.fork()))
+        });
+        let (base, most_bytes) = (Arc::new(state.clone()), self.limits().most_bytes);
+        let backend = Arc::new(Memory::fork(base, resources, most_bytes, runtime.clock.clone()));
         let contents = api.config.namespace_contents.as_ref();
         let draining = door.listener_shutdown.clone().unwrap_or_else(|| door.shutdown.clone());
         let origin = Origin {
             state: state.clone(),
+            controls,
             built_in: api.resources.clone(),
             discovered: api.extensions.discovered.load_full(),
             openapi: api.extensions.openapi.load_full(),
-            schema_numbers: api.definitions.numbers(),
+            inheritance: api.definitions.inheritance().await,
             server_authority: contents.and_then(|contents| contents.root_ca.clone()),
             publication: publication.clone(),
             commons: commons.clone(),
@@ -81,6 +93,6 @@ impl Parent {
     }
 }
 
-fn numbered(served: &Served) -> HashMap<GroupResource, ResourceId> {
-    served.stored().map(|resource| (resource.group_resource(), resource.id)).collect()
+fn stopped() -> Error {
+    Error::Build("the server to be forked has stopped".into())
 }

@@ -98,6 +98,12 @@ impl Builder {
         self
     }
 
+    /// Lets tests do with the server what [`testing`](super::testing) says; over HTTP, too, at a loopback address.
+    pub fn for_tests(mut self) -> Self {
+        self.config.test_endpoints = true;
+        self
+    }
+
     /// Uses this clock instead of the system's.
     pub fn clock(mut self, clock: WallClock) -> Self {
         self.runtime.clock = clock;

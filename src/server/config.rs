@@ -79,6 +79,9 @@ pub struct Config {
     pub aggregation: Aggregation,
     pub console: Console,
     pub branches: BranchLimits,
+    /// Whether members of `system:masters` may set the server's time, make it answer with faults, and the like. It has no
+    /// effect at another address than a loopback one.
+    pub test_endpoints: bool,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
     /// The part of a writer that is recorded with his changes.
@@ -132,6 +135,7 @@ impl Default for Config {
             aggregation: Aggregation::default(),
             console: Console::default(),
             branches: BranchLimits::default(),
+            test_endpoints: false,
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
             record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,

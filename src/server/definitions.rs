@@ -13,7 +13,7 @@ use crate::http::server::Responder;
 use crate::tree::{Map, Value};
 use crate::user::User;
 
-const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const KIND: &str = "CustomResourceDefinition";
 /// The suffixes of files that are read, as envtest reads them.
 const SUFFIXES: [&str; 3] = ["yaml", "yml", "json"];
@@ -38,15 +38,15 @@ pub struct Invalid {
 
 /// A CustomResourceDefinition.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub struct Definition {
     /// See [`Invalid::place`].
     place: String,
-    name: String,
-    object: Map,
+    pub name: String,
+    pub object: Map,
 }
 
 /// Reads the definitions of all sources.
-pub(super) fn read(sources: &[Source]) -> Result<Vec<Definition>, Invalid> {
+pub fn read(sources: &[Source]) -> Result<Vec<Definition>, Invalid> {
     let mut definitions = Vec::new();
     for source in sources {
         let found = match source {

@@ -17,6 +17,7 @@ use crate::cache::LoadProgress;
 use crate::http::door::Door;
 use crate::http::health::HealthChecks;
 use crate::http::server::Responder;
+use crate::http::test_endpoints::Controls;
 use crate::identity::ServerIdentity;
 use crate::runtime::Runtime;
 
@@ -45,6 +46,8 @@ pub struct Environment {
     pub progress: LoadProgress,
     /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
     pub health: HealthChecks,
+    /// The controls for tests; `None` unless the configuration wants them.
+    pub controls: Option<Arc<Controls>>,
     /// The means that all clusters of the process share.
     pub commons: Commons,
     /// The application adds the files that it follows.

@@ -12,11 +12,12 @@ use crate::api::Api;
 use crate::api::catalog::Served;
 use crate::api::followers::api_services::discovered::Discovered;
 use crate::api::followers::api_services::openapi::OpenApiParts;
-use crate::api::followers::definitions::SchemaNumbers;
+use crate::api::followers::definitions::Inheritance;
 use crate::auth::authn::Authenticator;
 use crate::cache::State;
 use crate::http::documents::publications::Publication;
 use crate::http::door::Door;
+use crate::http::test_endpoints::Controls;
 use crate::http::tls::ClientTrust;
 use crate::runtime::Runtime;
 
@@ -32,6 +33,7 @@ pub(super) struct Inner {
     pub(super) commons: Commons,
     pub(super) runtime: Runtime,
     pub(super) room: Arc<Semaphore>,
+    pub(super) controls: Option<Arc<Controls>>,
     pub(super) publication: Arc<Publication>,
     pub(super) replacements: Replacements,
 }
@@ -39,12 +41,14 @@ pub(super) struct Inner {
 /// The beginning of a fork: the state that its cache holds from the start, and what it takes over from its parent.
 pub struct Origin {
     pub state: State,
+    /// The controls that the fork has for tests.
+    pub controls: Option<Arc<Controls>>,
     /// The built-in resources, which are the parent's.
     pub built_in: Arc<Served>,
     /// The documents of extension servers, which a fork cannot ask.
     pub discovered: Arc<Discovered>,
     pub openapi: Arc<OpenApiParts>,
-    pub schema_numbers: SchemaNumbers,
+    pub inheritance: Inheritance,
     /// The certificates in PEM by which clients verify the listener.
     pub server_authority: Option<String>,
     /// The documents about the built-in resources.
@@ -65,13 +69,23 @@ impl Parent {
         api: &Arc<Api>,
         door: &Arc<Door>,
         (config, commons): (&Config, &Commons),
-        room: Arc<Semaphore>,
+        (room, controls): (Arc<Semaphore>, Option<Arc<Controls>>),
         publication: Arc<Publication>,
     ) -> Self {
         let (runtime, replacements) = (api.runtime.clone(), Replacements::new(&api.runtime.random));
         let (api, door) = (Arc::downgrade(api), Arc::downgrade(door));
         let (config, commons) = (config.clone(), commons.clone());
-        Self(Arc::new(Inner { api, door, config, commons, runtime, room, publication, replacements }))
+        Self(Arc::new(Inner {
+            api,
+            door,
+            config,
+            commons,
+            runtime,
+            room,
+            controls,
+            publication,
+            replacements,
+        }))
     }
 
     /// A permit for each branch that the server and its branches may have together.
@@ -81,6 +95,10 @@ impl Parent {
 
     pub(super) fn limits(&self) -> BranchLimits {
         self.0.config.branches
+    }
+
+    pub(super) fn controls(&self) -> Option<Arc<Controls>> {
+        self.0.controls.clone()
     }
 
     /// `None` once the server has stopped.

@@ -37,6 +37,7 @@ use crate::http::limits::InFlightLimits;
 use crate::http::router::Place;
 use crate::http::routes::Starting;
 use crate::http::server::{Ending, Routes};
+use crate::http::test_endpoints::Controls;
 use crate::identity::ServerIdentity;
 use crate::runtime::Runtime;
 use crate::tasks::Tasks;
@@ -67,7 +68,8 @@ impl At {
 pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build) -> Result<Server, Error> {
     let (mut membership, origin) = at.split();
     let definitions = definitions::read(&config.crds)?;
-    let runtime = configured(runtime, &config)?;
+    let network_runtime = configured(runtime, &config)?;
+    let (controls, runtime) = controlled(origin.as_ref(), &config, &network_runtime);
     let mut ending = Ending::new(config.shutdown_grace);
     if let Some(origin) = &origin {
         ending.draining = origin.draining.child_token();
@@ -75,7 +77,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
     let unfinished = Unfinished::new(&runtime.tasks, &ending);
     prepare_data_dir(&config)?;
     let commons = commons(membership.as_ref(), origin.as_ref());
-    let network = network(membership.as_ref(), &config, &runtime)?;
+    let network = network(membership.as_ref(), &config, &network_runtime)?;
     let identity = config.identity.as_ref().map(identity).transpose()?;
     let audit = Audit::start(&config.audit, &runtime)?;
     let place = (network.as_ref(), membership.as_ref());
@@ -90,7 +92,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
     let under_way = TaskTracker::new();
     let address = match (&network, &mut membership) {
         (_, Some(member)) => member.serve(&routes, &under_way)?,
-        (Some(network), None) => Some(network.listen(&routes, &ending, &commons, &runtime).await?),
+        (Some(network), None) => Some(network.listen(&routes, &ending, &commons, &network_runtime).await?),
         (None, None) => None,
     };
     runtime.metrics.set_build_info(&version::document());
@@ -112,6 +114,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
         identity,
         progress: startup.progress.clone(),
         health: health(&ending.stopping, &startup, own),
+        controls,
         commons,
         runtime: runtime.clone(),
     };
@@ -126,7 +129,7 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
         (Some((network, announcement)), Some(address), Some(url)) => {
             announcement.publish()?;
             tracing::info!(url, store = %config.datastore, "ready");
-            Some(network.refresh((address, url), announcement, revocations, &runtime))
+            Some(network.refresh((address, url), announcement, revocations, &network_runtime))
         }
         _ => None,
     };
@@ -140,6 +143,25 @@ pub(super) async fn start(config: Config, runtime: Runtime, at: At, build: Build
     };
     let (parent, metrics) = (application.parent, runtime.metrics);
     Ok(Server { parent, listening, routes, under_way, metrics, audit, reloads, running, membership })
+}
+
+/// The controls for tests, those of a fork or new ones, and the runtime with the time that they set. The network keeps the
+/// other one: certificates are judged by the time that clients have.
+fn controlled(
+    origin: Option<&Origin>,
+    config: &Config,
+    network: &Runtime,
+) -> (Option<Arc<Controls>>, Runtime) {
+    let new = || Arc::new(Controls::new(Arc::default(), None, network.random.fork()));
+    let controls = match origin {
+        Some(origin) => origin.controls.clone(),
+        None => config.test_endpoints.then(new),
+    };
+    let Some(steering) = controls.as_ref().map(|controls| controls.clock.clone()) else {
+        return (None, network.clone());
+    };
+    let clock = network.clock.clone().steered(steering);
+    (controls, Runtime { clock, ..network.clone() })
 }
 
 /// The means that the server shares with others.

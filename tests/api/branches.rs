@@ -1,5 +1,7 @@
-//! Branches: forks of a cluster below `/branches/NAME`. Assertion 78 of `docs/spec/cluster.md`, and what is said beside it.
+//! Branches: forks of a cluster below `/branches/NAME`. Assertions 78 of `docs/spec/cluster.md` and 77 of
+//! `docs/spec/time-and-sql.md`, and what is said beside them.
 
+use rowplane::revision::Revision;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
@@ -8,6 +10,8 @@ use crate::support::webhook::WebhookServer;
 
 on_every_store! {
     cluster_78_forks_of_one_state_go_apart,
+    time_and_sql_77_a_fork_of_a_past_state,
+    a_past_that_nobody_can_fork,
     a_watch_on_a_branch_tells_of_the_branch,
     a_fork_can_be_forked,
     users_and_rights_are_the_parents,
@@ -65,6 +69,83 @@ async fn cluster_78_forks_of_one_state_go_apart(setup: Setup) {
     server.delete(on("one", &format!("{CONFIGMAPS}/b"))).await.ok();
     let rest = server.get(on("one", &format!("{CONFIGMAPS}?limit=1&continue={token}"))).await.ok();
     assert_eq!(names(&rest), ["b"]);
+}
+
+async fn time_and_sql_77_a_fork_of_a_past_state(setup: Setup) {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const WIDGETS: &str = "/apis/example.com/v1/namespaces/t/widgets";
+    let server = setup.start().await;
+    let secret = json!({"metadata": {"name": "s"}, "data": {"a": "c2VjcmV0"}});
+    let secret = server.post(SECRETS, &secret).await.expect(201);
+    let changed = server.create("changed", json!({"k": "0"})).await;
+    let gone = server.create("gone", json!({})).await;
+    server.post(DEFINITIONS, &definition()).await.expect(201);
+    let widget = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}, "spec": {"n": 1}});
+    let widget = server.post(WIDGETS, &widget).await.expect(201);
+    let then = server.revision().await;
+    server.set("changed", json!({"k": "1"})).await;
+    server.remove("gone").await;
+    server.create("came", json!({})).await;
+    server.delete(format!("{SECRETS}/s")).await.ok();
+    server.delete(format!("{DEFINITIONS}/widgets.example.com")).await.ok();
+    while server.get(WIDGETS).await.status != 404 {
+        tokio::task::yield_now().await;
+    }
+    let now = server.get(CONFIGMAPS).await.ok()["items"].clone();
+    let made = server.post(BRANCHES, &json!({"name": "b", "at": format!("rv-{then}")})).await.expect(201);
+    assert_eq!(made["base"], json!(then.to_string()), "{made}");
+    // The same objects, with the uids and versions that they had.
+    let there = server.get(on("b", CONFIGMAPS)).await.ok();
+    assert_eq!((names(&there), rv(&there)), (vec!["changed".to_owned(), "gone".to_owned()], then));
+    for object in [&changed, &gone] {
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        assert_eq!(server.get(on("b", &format!("{CONFIGMAPS}/{name}"))).await.ok(), *object);
+    }
+    assert_eq!(server.get(on("b", &format!("{WIDGETS}/w"))).await.ok(), widget);
+    let replaced = server.get(on("b", &format!("{SECRETS}/s"))).await.ok();
+    assert_eq!(rv(&replaced), rv(&secret));
+    assert_ne!(replaced["data"]["a"], "c2VjcmV0");
+    // It can be written to, and the cluster is as it was.
+    let first = server.post(on("b", CONFIGMAPS), &config_map("new", json!({}))).await.expect(201);
+    assert!(rv(&first) > then, "revisions go on from those of then");
+    let again = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "v"}, "spec": {"n": 2}});
+    server.post(on("b", WIDGETS), &again).await.expect(201);
+    server.delete(on("b", &format!("{CONFIGMAPS}/gone"))).await.ok();
+    assert_eq!(server.get(CONFIGMAPS).await.ok()["items"], now);
+    // A time of day names the newest state before it.
+    let time = server.backend.moment_of(Revision(then)).await.expect("a moment").0.committed_ms;
+    let time = jiff::Timestamp::from_millisecond(time).expect("a time").to_string();
+    let made = server.post(BRANCHES, &json!({"name": "c", "at": time})).await.expect(201);
+    let base: u64 = made["base"].as_str().and_then(|base| base.parse().ok()).expect("a revision");
+    assert!(base >= then, "{base}");
+}
+
+async fn a_past_that_nobody_can_fork(setup: Setup) {
+    let server = setup.start().await;
+    let then = rv(&server.create("a", json!({})).await);
+    let refused = async |at: &str| {
+        let refused = server.post(BRANCHES, &json!({"name": "b", "at": at})).await;
+        (refused.status, refused.failure()["message"].to_string())
+    };
+    for (at, why) in [
+        ("2999-01-01T00:00:00Z", "is in the future"),
+        ("rv-999999999", "is in the future"),
+        ("-1h", "is no time to look back to"),
+        ("", "is no time to look back to"),
+    ] {
+        let (status, message) = refused(at).await;
+        assert!(status == 400 && message.contains(why), "{at}: {message}");
+    }
+    assert_eq!(refused("1999-12-31T23:59:59Z").await.0, 410);
+    assert_eq!(server.post(BRANCHES, &json!({"name": "b", "at": 7})).await.status, 400);
+    // What was given up cannot be forked.
+    server.set("a", json!({"k": "1"})).await;
+    let newest = server.revision().await;
+    server.compact(newest).await;
+    server.backend.raise_floors(Revision(newest), &[]).await.expect("raised");
+    let (status, message) = refused(&format!("rv-{then}")).await;
+    assert!(status == 410 && message.contains("is not kept"), "{message}");
+    assert_eq!(server.get(BRANCHES).await.ok()["items"], json!([]));
 }
 
 async fn a_watch_on_a_branch_tells_of_the_branch(setup: Setup) {

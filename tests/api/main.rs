@@ -85,6 +85,7 @@ mod startup;
 mod statuses;
 mod system_objects;
 mod tables;
+mod test_endpoints;
 mod tls;
 mod together;
 mod traces;

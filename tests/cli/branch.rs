@@ -127,6 +127,63 @@ fn a_trial_shows_what_its_command_changes_and_leaves_the_cluster_alone() {
 }
 
 #[test]
+fn a_trial_with_definitions_that_the_cluster_lacks() {
+    let cluster = Cluster::start();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+    });
+    let folder = cluster.dir.path().join("crds");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("widgets.json"), definition.to_string()).unwrap();
+    let widgets = "/apis/example.com/v1/namespaces/default/widgets";
+    let widget = json!({"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}});
+    let requests = [("POST", widgets, widget)];
+    let crds = format!("--crds={}", folder.display());
+    let ran = cluster.run(&["try", &crds, "--", "sh", "-c", &script(&requests, "")]);
+    let shown = text(&ran.stdout);
+    assert!(ran.status.success(), "{shown} {}", text(&ran.stderr));
+    for line in [
+        "ADDED    customresourcedefinitions.apiextensions.k8s.io widgets.example.com",
+        "ADDED    widgets.example.com default/w",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(cluster.get(definitions)["items"], json!([]), "the cluster lacks it still");
+    std::fs::write(
+        folder.join("widgets.json"),
+        definition.to_string().replace("\"kind\":\"Widget\"", "\"kind\":\"\""),
+    )
+    .unwrap();
+    let ran = cluster.run(&["try", &crds, "--", "true"]);
+    assert!(!ran.status.success() && text(&ran.stderr).contains("spec.names.kind"), "{}", text(&ran.stderr));
+    let ran = cluster.run(&["try", "--crds=/nonexistent", "--", "true"]);
+    assert!(!ran.status.success() && text(&ran.stderr).contains("No such file"), "{}", text(&ran.stderr));
+    assert_eq!(cluster.branches(), 0);
+}
+
+#[test]
+fn kubectl_finds_the_commands_by_the_name_of_its_plugin() {
+    let cluster = Cluster::start();
+    let plugin = cluster.dir.path().join("kubectl-rowplane");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rowplane"), &plugin).unwrap();
+    let run = |arguments: &[&str]| {
+        let ran =
+            Command::new(&plugin).args(arguments).env("KUBECONFIG", cluster.kubeconfig()).output().unwrap();
+        assert!(ran.status.success(), "{}", text(&ran.stderr));
+        text(&ran.stdout).to_owned()
+    };
+    assert!(run(&["branch", "create", "b"]).starts_with("branch b of revision "));
+    assert!(run(&["branch", "list"]).contains("\nb "));
+    assert_eq!(run(&["branch", "delete", "b"]), "branch b is deleted\n");
+}
+
+#[test]
 fn a_trial_ends_a_command_that_goes_on() {
     let cluster = Cluster::start();
     let begun = std::time::Instant::now();
@@ -147,6 +204,25 @@ fn a_trial_ends_a_command_that_goes_on() {
     let ran = cluster.run(&["try", "--", "/nonexistent/program"]);
     assert_eq!(ran.status.code(), Some(127));
     assert_eq!(cluster.branches(), 0);
+}
+
+#[test]
+fn a_branch_of_a_past_time() {
+    let cluster = Cluster::start();
+    let made = cluster.send("POST", CONFIGMAPS, config_map("a", "0"));
+    let then = made["metadata"]["resourceVersion"].as_str().unwrap();
+    cluster.send("DELETE", &format!("{CONFIGMAPS}/a"), json!(null));
+    let told = cluster.branch(&["create", "b", "--at", &format!("rv-{then}")]);
+    assert!(told.starts_with(&format!("branch b of revision {then}\n")), "{told}");
+    assert_eq!(cluster.get(&format!("/branches/b{CONFIGMAPS}/a"))["data"]["k"], "0");
+    cluster.branch(&["create", "c", "--at", "-0s"]);
+    for (at, why) in
+        [("-1h", "is not kept"), ("2999-01-01T00:00:00Z", "is in the future"), ("noon", "is no time")]
+    {
+        let ran = cluster.run(&["branch", "create", "d", "--at", at]);
+        assert!(!ran.status.success() && text(&ran.stderr).contains(why), "{at}: {}", text(&ran.stderr));
+    }
+    assert_eq!(cluster.branches(), 2);
 }
 
 #[test]

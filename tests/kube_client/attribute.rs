@@ -7,6 +7,7 @@ use kube::core::{ApiResource, CustomResourceExt as _, DynamicObject, GroupVersio
 use kube::{Api, Client, Config, CustomResource};
 use rowplane::Server;
 use rowplane::server::Builder;
+use rowplane::testing::{Answer, Base, Fault, Filter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -71,6 +72,67 @@ async fn a_server_has_the_members_that_it_has_in_other_languages(server: &Server
     let api: Api<ConfigMap> = Api::default_namespaced(Client::try_from(config).unwrap());
     api.create(&PostParams::default(), &configmap("a", 1)).await.unwrap();
     Api::<ConfigMap>::default_namespaced(client).get("a").await.unwrap();
+}
+
+static BASE: Base = Base::new(|| {
+    Box::pin(async {
+        let server = Server::builder().memory().for_tests().start().await?;
+        server.seed([configmap("seeded", 1)]).await?;
+        Ok(server)
+    })
+});
+
+#[rowplane::test(base = BASE)]
+async fn a_test_has_a_fork_of_the_base(client: Client) {
+    create(client.clone()).await;
+    Api::<ConfigMap>::default_namespaced(client).get("seeded").await.unwrap();
+}
+
+#[rowplane::test(base = BASE)]
+async fn another_test_has_another_fork(client: Client, server: &Server) {
+    create(client.clone()).await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let mine = server.snapshot().await.unwrap();
+    maps.delete("seeded", &Default::default()).await.unwrap();
+    server.reset(&mine).await.unwrap();
+    maps.get("seeded").await.unwrap();
+}
+
+#[rowplane::test]
+async fn what_a_test_does_with_its_server(client: Client, server: &Server) {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let base = server.snapshot().await.unwrap();
+    server.record_requests().unwrap();
+    server.fault(Fault::on("create", "configmaps").answer(Answer::TooManyRequests).times(1)).unwrap();
+    let create = async || maps.create(&PostParams::default(), &configmap("a", 1)).await;
+    assert!(matches!(create().await, Err(kube::Error::Api(status)) if status.code == 429));
+    let made = create().await.unwrap();
+    let filter = Filter { verb: Some("create".to_owned()), ..Filter::default() };
+    let requests = server.requests(&filter).unwrap();
+    assert_eq!(requests.iter().map(|one| one.code).collect::<Vec<_>>(), [429, 201]);
+    assert_eq!(requests[1].name, "a");
+    assert!(requests[1].response_object().is_some_and(|map| map.contains_key("metadata")));
+    let frozen = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_900_000_000);
+    server.freeze(frozen).unwrap();
+    server.advance(std::time::Duration::from_secs(60)).unwrap();
+    let later = maps.create(&PostParams::default(), &configmap("b", 1)).await.unwrap();
+    let stamp = later.metadata.creation_timestamp.unwrap().0.to_string();
+    assert_eq!(stamp, "2030-03-17T17:47:40Z");
+    server.unfreeze().unwrap();
+    assert!(server.quiet().await.unwrap());
+    server.reset(&base).await.unwrap();
+    assert!(maps.list(&ListParams::default()).await.unwrap().items.is_empty());
+    let fork = base.fork().await.unwrap();
+    fork.seed([made]).await.unwrap();
+    let there: Api<ConfigMap> = Api::default_namespaced(Client::new(fork.service(), "default"));
+    assert_eq!(there.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    server.expire_watches().await.unwrap();
+}
+
+#[tokio::test]
+async fn another_server_is_not_for_tests() {
+    let server = Server::builder().start().await.unwrap();
+    assert!(server.expire_watches().await.is_err());
 }
 
 #[tokio::test]

@@ -101,6 +101,8 @@ pub struct Setup {
     pub clock: WallClock,
     /// For how long a server that is stopped goes on as ever.
     pub shutdown_delay: Duration,
+    /// Whether tests may use the server as they like.
+    pub test_endpoints: bool,
     data: TempDir,
     /// Who decides who may do what.
     pub authorization: Authorization,
@@ -146,6 +148,7 @@ impl Setup {
             cluster_authentication: false,
             clock: WallClock::default(),
             shutdown_delay: Duration::ZERO,
+            test_endpoints: false,
             data,
         }
     }
@@ -252,6 +255,7 @@ impl Setup {
             compaction: self.compaction.clone(),
             record_writers: self.record_writers,
             shutdown_delay: self.shutdown_delay,
+            test_endpoints: self.test_endpoints,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             authorization: self.authorization.clone(),

@@ -94,7 +94,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         rbac: None,
-        schema_numbers: Default::default(),
+        inheritance: Default::default(),
         runtime,
         lanes: Default::default(),
         config: api::config::Config {

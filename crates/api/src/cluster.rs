@@ -14,7 +14,7 @@ use crate::encryption::Encryption;
 use crate::followers::aggregation::Aggregation;
 use crate::followers::api_services::{Extensions, ProxyIdentity};
 use crate::followers::configured::Configured;
-use crate::followers::definitions::{Definitions, SchemaNumbers};
+use crate::followers::definitions::{Definitions, Inheritance};
 use crate::followers::grace_ends::GraceEnds;
 use crate::gotext;
 use crate::hidden::HiddenResources;
@@ -80,7 +80,7 @@ pub struct Parts {
     pub tokens: TokenIssuing,
     pub encryption: Encryption,
     pub rbac: Option<Rbac>,
-    pub schema_numbers: SchemaNumbers,
+    pub inheritance: Inheritance,
     pub runtime: Runtime,
     /// The cluster's part of the process's lanes.
     pub lanes: Lanes,
@@ -92,12 +92,12 @@ impl Cluster {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, cache, resources, hidden, service_routes, kubelets, .. } = parts;
         let Parts { token_keys, tokens, encryption, rbac, runtime, lanes, config, .. } = parts;
-        let Parts { proxy_identity, remote_services, schema_numbers, .. } = parts;
+        let Parts { proxy_identity, remote_services, inheritance, .. } = parts;
         let service_routes = Arc::new(service_routes);
         Self {
             store,
             cache,
-            definitions: Definitions::new(&resources, hidden.definition_names, schema_numbers),
+            definitions: Definitions::new(&resources, hidden.definition_names, inheritance),
             converter: Arc::new(Converter::new(service_routes.clone(), runtime.clone())),
             aggregation: Aggregation::new(&resources, hidden.aggregations),
             grace_ends: GraceEnds::new(&resources),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::cache::{Objects, Range, State};
 use crate::catalog::Served;
 use crate::error::Error;
-use crate::followers::definitions::known::Known;
+use crate::followers::definitions::known::{Known, Reading};
 use crate::resource::Resource;
 use crate::{Cluster, Target};
 
@@ -42,8 +42,9 @@ impl Cluster {
             None => self.all_definitions(&known, &objects),
         };
         let names = names.iter().map(|key| key.split_once('\0').map_or(&**key, |(_, name)| name));
-        let mut update =
-            known.update(names, resource, &objects, &definitions.schemas, || definitions.number());
+        let (schemas, inherited) = (&definitions.schemas, definitions.inherited());
+        let reading = Reading { schemas, inherited, number: &mut || definitions.number() };
+        let mut update = known.update(names, resource, &objects, reading);
         self.serve_custom(update.take_changes()).await?;
         *known = update.commit();
         definitions.shown.advance(&state);

@@ -9,5 +9,7 @@ pub mod get;
 pub mod list;
 pub mod past;
 pub mod patch;
+pub mod restore;
+pub mod snapshot;
 pub mod update;
 pub mod watch;

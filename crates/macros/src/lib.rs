@@ -29,6 +29,7 @@ use self::settings::Settings;
 /// | | |
 /// |---|---|
 /// | `crds = "config/crd"`, or `crds = ["a.yaml", "b"]` | the server has the CustomResourceDefinitions of these files and directories, whose paths begin at the package's |
+/// | `base = BASE` | the server is a fork of this `rowplane::testing::Base`, which all tests share |
 /// | `builder = EXPRESSION` | a `rowplane::server::Builder` in the place of `rowplane::Server::builder()` |
 /// | `flavor = "multi_thread"` | the test's runtime has several threads, as `#[tokio::test]` has it |
 ///
@@ -50,14 +51,14 @@ fn expand(settings: &Settings, function: &ItemFn) -> Result<Tokens> {
     }
     let (name, inputs, output) = (&sig.ident, &sig.inputs, &sig.output);
     let handed = inputs.iter().map(argument).collect::<Result<Vec<_>>>()?;
-    let (builder, is_threaded) = (settings.builder(), settings.is_threaded);
+    let ((runs, server), is_threaded) = (settings.runs(), settings.is_threaded);
     Ok(quote! {
         #(#attrs)*
         #[::core::prelude::v1::test]
         #vis fn #name() #output {
             async fn #name(#inputs) #output #block
-            ::rowplane::server::testing::run(
-                #builder,
+            #runs(
+                #server,
                 #is_threaded,
                 async |server: &::rowplane::Server| #name(#(#handed),*).await,
             )
@@ -96,7 +97,8 @@ mod tests {
             ("", "fn a() {}", "a test on a server is an `async fn`"),
             ("", "async fn a<T>(client: T) {}", "nobody says what the parameters of a test are"),
             ("", "async fn a(&self) {}", "a test has no `self`"),
-            ("crd = \"a\"", test, "the settings are crds, builder and flavor"),
+            ("crd = \"a\"", test, "the settings are crds, builder, base and flavor"),
+            ("base = A, crds = \"a\"", test, "a fork has the settings and the definitions of its base"),
             ("crds = 1", test, "a text in quotes is expected"),
             ("crds = [\"a\", b]", test, "a text in quotes is expected"),
             ("flavor = \"threads\"", test, "the flavors are current_thread and multi_thread"),

@@ -11,6 +11,8 @@ use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token};
 pub struct Settings {
     crds: Vec<LitStr>,
     builder: Option<Expr>,
+    /// The base that the server is a fork of.
+    base: Option<Expr>,
     pub is_threaded: bool,
 }
 
@@ -35,17 +37,31 @@ impl Parse for Settings {
             match name.to_string().as_str() {
                 "crds" => settings.crds.extend(texts(value)?),
                 "builder" => settings.builder = Some(value),
+                "base" => settings.base = Some(value),
                 "flavor" => settings.is_threaded = is_threaded(&text(value)?)?,
-                _ => return Err(Error::new(name.span(), "the settings are crds, builder and flavor")),
+                _ => return Err(Error::new(name.span(), "the settings are crds, builder, base and flavor")),
             }
         }
-        Ok(settings)
+        match &settings.base {
+            Some(base) if settings.builder.is_some() || !settings.crds.is_empty() => {
+                Err(Error::new_spanned(base, "a fork has the settings and the definitions of its base"))
+            }
+            _ => Ok(settings),
+        }
     }
 }
 
 impl Settings {
+    /// The function that runs the test, and the expression that it makes the server of.
+    pub fn runs(&self) -> (Tokens, Tokens) {
+        match &self.base {
+            Some(base) => (quote!(::rowplane::testing::run_on_fork), quote!(&#base)),
+            None => (quote!(::rowplane::testing::run), self.builder()),
+        }
+    }
+
     /// The expression of the server's builder.
-    pub fn builder(&self) -> Tokens {
+    fn builder(&self) -> Tokens {
         let builder = match &self.builder {
             Some(builder) => quote!(#builder),
             None => quote!(::rowplane::Server::builder()),

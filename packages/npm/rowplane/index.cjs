@@ -7,13 +7,20 @@ const os = require("node:os");
 const path = require("node:path");
 const { createInterface } = require("node:readline");
 const { fileURLToPath } = require("node:url");
+const { ApiError, Cluster, Connection, Fork, Snapshot } = require("./cluster.cjs");
 const { StartError, findProgram } = require("./program.cjs");
 
 /** Milliseconds that a server may take to end after its standard input has, before it is killed. */
 const STOP_TIMEOUT = 15_000;
 
 /** In the environment, so that flags can say otherwise. Clients that are still connected at the end are not waited for. */
-const DEFAULTS = { ROWPLANE_DATASTORE: "memory:", ROWPLANE_SECURE_PORT: "0", ROWPLANE_SHUTDOWN_GRACE_PERIOD: "0s" };
+const DEFAULTS = {
+  ROWPLANE_DATASTORE: "memory:",
+  ROWPLANE_SECURE_PORT: "0",
+  ROWPLANE_SHUTDOWN_GRACE_PERIOD: "0s",
+  ROWPLANE_TEST_ENDPOINTS: "true",
+  ROWPLANE_MAX_BRANCHES: "10000",
+};
 
 /** Folders of servers that have not been stopped, which are removed at the end of the process. */
 const folders = new Set();
@@ -24,17 +31,19 @@ function remove(folder) {
   folders.delete(folder);
 }
 
-class Server {
+class Server extends Cluster {
   #child;
   #folder;
+  #connection;
   #stopped;
 
   constructor(child, folder, url) {
+    const ca = path.join(folder, "pki", "ca.crt");
+    const connection = new Connection(url, ca);
+    super(connection, "", { url, ca, kubeconfig: path.join(folder, "admin.kubeconfig") });
     this.#child = child;
     this.#folder = folder;
-    this.url = url;
-    this.kubeconfig = path.join(folder, "admin.kubeconfig");
-    this.ca = path.join(folder, "pki", "ca.crt");
+    this.#connection = connection;
     Object.freeze(this);
   }
 
@@ -54,6 +63,7 @@ class Server {
   }
 
   stop() {
+    this.#connection.close();
     this.#stopped ??= end(this.#child, this.#folder);
     return this.#stopped;
   }
@@ -126,4 +136,4 @@ async function end(child, folder) {
   remove(folder);
 }
 
-module.exports = { Server, StartError, findProgram };
+module.exports = { ApiError, Cluster, Fork, Server, Snapshot, StartError, findProgram };

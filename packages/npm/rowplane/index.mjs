@@ -1,3 +1,3 @@
 import rowplane from "./index.cjs";
 
-export const { Server, StartError, findProgram } = rowplane;
+export const { ApiError, Cluster, Fork, Server, Snapshot, StartError, findProgram } = rowplane;

@@ -169,6 +169,7 @@ impl ServeArgs {
         self.storage.apply(&mut server)?;
         self.services.apply(&mut server)?;
         self.controllers.apply(&mut server);
+        server.test_endpoints = self.testing.test_endpoints;
         server.crds = self.testing.crds.iter().cloned().map(Source::Path).collect();
         let log = LogConfig { verbosity: self.log.v, is_quiet: false, format: self.log.log_format };
         let lifetime = self.testing.lifetime();

@@ -19,6 +19,11 @@ pub struct TestingArgs {
     /// pipe is gone
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     exit_with_stdin: bool,
+
+    /// Lets members of system:masters set the server's time, make it answer with faults, reset it and the like, by URLs
+    /// below /rowplane/v1; at a loopback address alone
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    pub(super) test_endpoints: bool,
 }
 
 impl TestingArgs {

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use clap::Args;
+use jiff::Timestamp;
 
 use super::kubeconfig;
 use crate::api::fields::text;
 use crate::cli::client::Client;
 use crate::cli::error::Error;
-use crate::http::branches::ENDPOINTS;
+use crate::cli::past::when::{When, local_zone};
+use crate::http::branches::paths::ENDPOINTS;
 use crate::tree::{Map, Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,10 +59,22 @@ impl Connection {
         kubeconfig::of_branch(&self.kubeconfig, path).map_err(Error::Refused)
     }
 
-    pub async fn create(&self, name: &str, keeps_secrets: bool) -> Result<Map, Error> {
+    /// Makes a branch of the newest state, or of that at a time as people write it.
+    pub async fn create(&self, name: &str, keeps_secrets: bool, at: Option<&str>) -> Result<Map, Error> {
         let secrets = if keeps_secrets { "keep" } else { "replace" };
-        let body = json!({"name": name, "secrets": secrets});
+        let mut body = json!({"name": name, "secrets": secrets});
+        if let Some(at) = self.time(at).await? {
+            body["at"] = at.into();
+        }
         self.done(Method::POST, ENDPOINTS, Some((JSON, &body))).await
+    }
+
+    /// The time as the server reads it, by the server's clock; `None` for the present.
+    async fn time(&self, at: Option<&str>) -> Result<Option<String>, Error> {
+        let Some(at) = at else { return Ok(None) };
+        let answer = self.client.get("/version", PATIENCE).await.map_err(Error::Refused)?;
+        let now = answer.date.unwrap_or_else(Timestamp::now).to_zoned(local_zone());
+        Ok(When::parse(at, &now).map_err(Error::Usage)?.segment())
     }
 
     pub async fn list(&self) -> Result<Map, Error> {

@@ -62,7 +62,7 @@ pub async fn api(directory: &std::path::Path) -> Api {
         tokens: TokenIssuing { issuer: issuer(), audiences: Arc::default() },
         encryption: Default::default(),
         rbac: None,
-        schema_numbers: Default::default(),
+        inheritance: Default::default(),
         runtime,
         lanes: Default::default(),
         config: crate::api::config::Config {

@@ -7,13 +7,18 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 
-use super::{Branch, Branches, ENDPOINTS, SecretValues, branch_of, text};
+use super::paths::{ENDPOINTS, branch_of};
+use super::{Branch, Branches, SecretValues, text};
 use crate::api::error::{Error, Exists};
+use crate::api::verbs::snapshot::Snapshot;
 use crate::auth::authorizer::{Attributes, authorize};
 use crate::http::app::App;
+use crate::http::past::when::When;
 use crate::http::request::body::Reading;
 use crate::http::request::user;
 use crate::http::response;
+use crate::http::server::Responder;
+use crate::http::test_endpoints::{self, Asked};
 use crate::kinds::behavior::format;
 use crate::schema::names::GroupResource;
 use crate::tree::{Map, Value, json};
@@ -27,6 +32,9 @@ const MOST_CHANGES: usize = 256 << 20;
 
 /// Answers a request for one of the endpoints.
 pub async fn serve(app: &App, parts: &Parts, body: Body) -> Response {
+    if let Some(asked) = Asked::of(parts.uri.path()) {
+        return test_endpoints::serve(app, asked, parts, body).await;
+    }
     match answer(app, parts, body).await {
         Ok((status, value)) => response::json(status, text(&value)),
         Err(error) => response::failure(&error, parts),
@@ -77,15 +85,30 @@ async fn answer(app: &App, parts: &Parts, body: Body) -> Result<(StatusCode, Val
 struct Wanted {
     name: String,
     secrets: SecretValues,
+    from: From,
 }
+
+/// The state that a branch begins with.
+enum From {
+    Newest,
+    Past(When),
+    /// A snapshot, by its name.
+    Snapshot(String),
+}
+
+/// The members of the body.
+const KNOWN: [&str; 4] = ["name", "secrets", "at", "from"];
 
 impl Wanted {
     fn parse(body: &[u8]) -> Result<Self, Error> {
         let object: Map = serde_json::from_slice(body)
             .map_err(|error| Error::bad_request(format!("the body is no JSON object: {error}")))?;
-        let unknown = object.keys().find(|key| !matches!(key.as_str(), "name" | "secrets"));
+        let unknown = object.keys().find(|key| !KNOWN.contains(&key.as_str()));
         if let Some(unknown) = unknown {
-            return Err(Error::bad_request(format!("{unknown:?} is unknown; there are name and secrets")));
+            return Err(Error::bad_request(format!(
+                "{unknown:?} is unknown; there are {}",
+                KNOWN.join(", ")
+            )));
         }
         let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(why) = format::dns1123_label(&name).into_iter().next() {
@@ -96,7 +119,17 @@ impl Wanted {
             Some(Some("keep")) => SecretValues::Kept,
             Some(_) => return Err(Error::bad_request("secrets can be \"replace\" or \"keep\"")),
         };
-        Ok(Self { name, secrets })
+        let from = match (object.get("at"), object.get("from")) {
+            (None, None) => From::Newest,
+            (Some(Value::String(at)), None) => {
+                From::Past(When::parse(at).map_err(|error| Error::bad_request(error.to_string()))?)
+            }
+            (None, Some(Value::String(name))) => From::Snapshot(name.to_string()),
+            (Some(_), None) => return Err(Error::bad_request("at has to be a text: a time, or a revision")),
+            (None, Some(_)) => return Err(Error::bad_request("from has to be the name of a snapshot")),
+            (Some(_), Some(_)) => return Err(Error::bad_request("there is one of at and from at most")),
+        };
+        Ok(Self { name, secrets, from })
     }
 }
 
@@ -105,8 +138,13 @@ impl Branches {
         self.get(name).ok_or_else(|| not_found(name))
     }
 
+    /// Whatever answers the requests for a branch.
+    pub fn responder(&self, name: &str) -> Result<Arc<dyn Responder>, Error> {
+        Ok(self.named(name)?.responder.clone())
+    }
+
     async fn create(&self, app: &App, user: &User, wanted: Wanted) -> Result<Arc<Branch>, Error> {
-        let Wanted { name, secrets } = wanted;
+        let Wanted { name, secrets, from } = wanted;
         let taken = |name: &str| Error::AlreadyExists {
             resource: resource(),
             name: name.to_owned(),
@@ -122,7 +160,9 @@ impl Branches {
             message: "there are as many branches as --max-branches allows; delete one".to_owned(),
             retry_after: 10,
         })?;
-        let fork = self.forks.fork(secrets).await.map_err(Error::Internal)?;
+        let snapshot = snapshot(app, from).await?;
+        let missing = snapshot.missing.clone();
+        let fork = self.forks.fork(snapshot, secrets).await.map_err(Error::Internal)?;
         let (path, responder) = (format!("/branches/{name}").into(), fork.responder());
         let created = app.api.runtime.clock.timestamp();
         let branch = Branch {
@@ -131,6 +171,7 @@ impl Branches {
             created,
             user: user.name.clone(),
             secrets,
+            missing,
             fork,
             responder,
             _room: room,
@@ -143,6 +184,23 @@ impl Branches {
             }
         }
     }
+}
+
+async fn snapshot(app: &App, from: From) -> Result<Snapshot, Error> {
+    let when = match (from, &app.controls) {
+        (From::Newest, _) => return app.api.snapshot().await,
+        (From::Snapshot(name), Some(controls)) => return Ok((*controls.snapshots.get(&name)?).clone()),
+        (From::Snapshot(_), None) => {
+            return Err(Error::bad_request("there are no snapshots without --test-endpoints"));
+        }
+        (From::Past(when), _) => when,
+    };
+    let _read = app.past_reads.turn(tokio::time::Instant::now() + app.limits.request_time).await?;
+    let moment = match when {
+        When::Time(time) => app.api.moment_at(time.as_millisecond()).await?,
+        When::Revision(revision) => app.api.moment_of(revision).await?,
+    };
+    app.api.snapshot_at(moment.revision).await
 }
 
 /// Fails if the user may not read all Secrets.
@@ -170,6 +228,7 @@ impl Branch {
             "base": base.to_string(),
             "newest": newest.to_string(),
             "secrets": secrets,
+            "missing": self.missing.iter().map(|name| Value::from(name.to_string())).collect::<Vec<_>>(),
             "bytes": bytes,
             "maxBytes": most_bytes,
             "cut": self.fork.cut().into_iter().map(Value::from).collect::<Vec<_>>(),

@@ -114,13 +114,6 @@ pub fn refused(parts: &Parts) -> Response {
     )
 }
 
-/// Whether a request has no end of its own.
-pub fn is_long_running(info: &RequestInfo) -> bool {
-    let subresource = info.resource().and_then(|path| path.subresource.as_deref()).unwrap_or_default();
-    info.resource().is_some_and(|_| matches!(info.verb(), "watch" | "proxy"))
-        || matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
-}
-
 /// The events that the answer of a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answering {
@@ -135,7 +128,7 @@ pub enum Answering {
 impl Answering {
     /// The events of a request whose sender is known.
     pub fn of(info: &RequestInfo) -> Self {
-        if is_long_running(info) { Self::LongRunning } else { Self::Short }
+        if info.is_long_running() { Self::LongRunning } else { Self::Short }
     }
 }
 

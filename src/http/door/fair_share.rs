@@ -12,7 +12,6 @@ use axum::response::Response;
 use http_body::Body as _;
 use tokio::time::Instant;
 
-use super::audited::is_long_running;
 use crate::api::error::Error;
 use crate::api::options::request_timeout;
 use crate::auth::authorizer::Attributes;
@@ -92,7 +91,7 @@ pub async fn admit(
     request_time: Duration,
 ) -> Result<Option<Admitted>, Response> {
     let is_watch = info.verb() == "watch";
-    if is_long_running(info) && !is_watch {
+    if info.is_long_running() && !is_watch {
         return Ok(None);
     }
     let attributes = info.attributes(user);

@@ -6,7 +6,6 @@ use axum::response::Response;
 
 use super::target::Target;
 use super::{Passed, Refusal, unreachable};
-use crate::http::door::audited::is_long_running;
 use crate::http::resource::forward::CORS;
 use crate::http::resource::hops::without_hops;
 use crate::http::resource::passing::passing;
@@ -26,7 +25,7 @@ impl Passed<'_> {
         let mut headers = without_hops(&head.headers);
         CORS.iter().for_each(|name| _ = headers.remove(name));
         name_host(&mut headers, target.authority());
-        let body = match is_long_running(self.info) {
+        let body = match self.info.is_long_running() {
             true => passing(body, StreamEnd::of(&self.app.door, self.parts), ()),
             false => Body::new(body),
         };

@@ -13,7 +13,7 @@ use crate::api::options::query::Query;
 use crate::api::options::selector::attributes::QuerySelectors;
 use crate::api::options::selector::field::FieldSelector;
 use crate::auth::authorizer::Attributes;
-use crate::http::branches;
+use crate::http::branches::paths;
 use crate::schema::names::GroupVersion;
 use crate::user::User;
 
@@ -74,8 +74,8 @@ impl RequestInfo {
 
     fn of_path(method: &Method, uri: &Uri, route: Option<ApiPath>) -> Self {
         let path = decode(uri.path()).unwrap_or(uri.path().into()).into_owned();
-        let verb = match branches::is_endpoint(&path) {
-            true => branches::VERB.into(),
+        let verb = match paths::is_endpoint(&path) {
+            true => paths::VERB.into(),
             false => method.as_str().to_lowercase().into(),
         };
         let selectors = QuerySelectors::default();
@@ -105,6 +105,13 @@ impl RequestInfo {
         let is_part = |path: &ResourcePath| matches!(path.subresource.as_deref(), None | Some("status"));
         matches!(&*self.verb, "create" | "update" | "patch" | "delete")
             && self.resource().is_some_and(is_part)
+    }
+
+    /// Whether the request has no end of its own.
+    pub fn is_long_running(&self) -> bool {
+        let subresource = self.resource().and_then(|path| path.subresource.as_deref()).unwrap_or_default();
+        self.resource().is_some_and(|_| matches!(self.verb(), "watch" | "proxy"))
+            || matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
     }
 
     /// The attributes that authorizers judge if this user makes the request.

@@ -100,7 +100,9 @@ impl Context<'_> {
             None => None,
             Some(past) => Some(self.watch_past(past, &options).await?),
         };
-        let watch = self.app.api.watch(resource, namespace, options, end).permitted(permit);
+        let stop =
+            self.app.controls.as_ref().map(|controls| controls.watches.add(group_resource, end.clone()));
+        let watch = self.app.api.watch(resource, namespace, options, end).permitted(permit).until(stop);
         let mut watch = match frozen {
             Some(frozen) => watch.of_past(frozen),
             None => watch,

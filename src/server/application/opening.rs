@@ -13,7 +13,7 @@ use crate::api::cluster::{Cluster, Parts};
 use crate::api::concerns;
 use crate::api::config::TokenIssuing;
 use crate::api::followers::api_services::ProxyIdentity;
-use crate::api::followers::definitions::SchemaNumbers;
+use crate::api::followers::definitions::Inheritance;
 use crate::api::hidden::HiddenResources;
 use crate::api::kubelets::Kubelets;
 use crate::api::meta::generate_name;
@@ -52,7 +52,7 @@ pub struct Opened {
     cache: Cache,
     built_in: Arc<Served>,
     encryption: Encryption,
-    schema_numbers: SchemaNumbers,
+    inheritance: Inheritance,
 }
 
 impl Opened {
@@ -98,8 +98,8 @@ impl Opened {
         let limit = config.limits.max_object_bytes;
         let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
         let served = Served::new(registry, &ids, config.storage_media_type, concerns::of_definition);
-        let (built_in, schema_numbers) = (Arc::new(served), SchemaNumbers::default());
-        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, schema_numbers })
+        let (built_in, inheritance) = (Arc::new(served), Inheritance::default());
+        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, inheritance })
     }
 
     /// The store of a fork, whose cache holds the state that the store begins with.
@@ -116,8 +116,8 @@ impl Opened {
         let limit = config.limits.max_object_bytes;
         let store = Store::start_limited(backend.clone(), Some(sink), mark.clone(), &storing, limit);
         let (built_in, encryption) = (origin.built_in.clone(), Encryption::default());
-        let schema_numbers = origin.schema_numbers.clone();
-        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, schema_numbers })
+        let inheritance = origin.inheritance.clone();
+        Ok(Self { backend, mark, hidden, storing, store, cache, built_in, encryption, inheritance })
     }
 
     /// The cluster on the store.
@@ -130,7 +130,7 @@ impl Opened {
         lanes: Lanes,
         runtime: &Runtime,
     ) -> Result<Cluster, BuildError> {
-        let Self { backend, hidden, store, cache, built_in, encryption, schema_numbers, .. } = self;
+        let Self { backend, hidden, store, cache, built_in, encryption, inheritance, .. } = self;
         let service_routes = ServiceRoutes::new(
             config.service_routes.clone(),
             cache.clone(),
@@ -152,7 +152,7 @@ impl Opened {
             token_keys: read_token_keys(&*backend, &runtime.clock).await?,
             tokens: TokenIssuing { issuer: service_accounts::issuer(config, runtime).await?, audiences },
             encryption,
-            schema_numbers,
+            inheritance,
             lanes,
             config: crate::api::config::Config {
                 min_request_timeout: config.limits.min_request_timeout,

@@ -10,6 +10,7 @@ use tracing::Span;
 use super::cut;
 use crate::api::Api;
 use crate::api::resource::Resource;
+use crate::api::verbs::snapshot::Snapshot;
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::http::branches::{Changed, Fork, Forks, SecretValues};
@@ -34,11 +35,15 @@ struct Branch {
 }
 
 impl Forks for Parent {
-    fn fork(&self, secrets: SecretValues) -> BoxFuture<'static, Result<Box<dyn Fork>, String>> {
+    fn fork(
+        &self,
+        snapshot: Snapshot,
+        secrets: SecretValues,
+    ) -> BoxFuture<'static, Result<Box<dyn Fork>, String>> {
         let parent = self.clone();
         async move {
             let most_bytes = parent.limits().most_bytes;
-            let forked = parent.fork_from(secrets, most_bytes).await;
+            let forked = parent.fork_of(snapshot, secrets).await;
             let (server, base) = forked.map_err(|error| error.one_line())?;
             let (routes, under_way) = (server.routes.clone(), server.under_way.clone());
             let responder = Arc::new(Resident { routes, under_way, span: Span::none() });

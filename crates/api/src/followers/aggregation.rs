@@ -66,4 +66,9 @@ impl Aggregation {
     pub fn row(&self, state: &State) -> Mutation {
         self.rows.touch(self.rows.as_followed(state, "", ROW))
     }
+
+    /// The mutation of [`Aggregation::row`] for writes that come before it.
+    pub fn row_behind(&self, state: &State) -> Mutation {
+        self.rows.touch(self.rows.as_seen(state, "", ROW))
+    }
 }

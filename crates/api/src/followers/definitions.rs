@@ -31,13 +31,20 @@ pub struct Definitions {
     pub known: Mutex<Known>,
     pub schemas: Schemas,
     pub past: PastGenerations,
+    inheritance: Inheritance,
+}
+
+/// The part of a server's definitions that its forks take over: what is compiled once is shared by all.
+#[derive(Clone, Default)]
+pub struct Inheritance {
     numbers: SchemaNumbers,
+    known: Known,
 }
 
 /// The numbers of structural schemas. A cluster and its forks share them, since they share objects, and an object notes the
 /// number of the schema that it conforms to.
 #[derive(Clone)]
-pub struct SchemaNumbers(Arc<AtomicU32>);
+struct SchemaNumbers(Arc<AtomicU32>);
 
 impl Default for SchemaNumbers {
     fn default() -> Self {
@@ -46,7 +53,7 @@ impl Default for SchemaNumbers {
 }
 
 impl Definitions {
-    pub fn new(built_in: &Served, names: HiddenRows, numbers: SchemaNumbers) -> Self {
+    pub fn new(built_in: &Served, names: HiddenRows, inheritance: Inheritance) -> Self {
         Self {
             resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
             names,
@@ -54,7 +61,7 @@ impl Definitions {
             known: Mutex::default(),
             schemas: Schemas::new(builtin::types()),
             past: PastGenerations::default(),
-            numbers,
+            inheritance,
         }
     }
 
@@ -70,11 +77,16 @@ impl Definitions {
     }
 
     pub fn number(&self) -> u32 {
-        self.numbers.0.fetch_add(1, Ordering::Relaxed)
+        self.inheritance.numbers.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The numbers, for a fork.
-    pub fn numbers(&self) -> SchemaNumbers {
-        self.numbers.clone()
+    /// The definitions of the server that this one is a fork of.
+    pub fn inherited(&self) -> &Known {
+        &self.inheritance.known
+    }
+
+    /// The inheritance of a fork.
+    pub async fn inheritance(&self) -> Inheritance {
+        Inheritance { numbers: self.inheritance.numbers.clone(), known: self.known.lock().await.clone() }
     }
 }

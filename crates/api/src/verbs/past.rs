@@ -18,7 +18,7 @@ use crate::options::list::{ListAt, ListOptions};
 use crate::options::{GetOptions, ReadAt};
 use crate::resource::Resource;
 use crate::revision::Revision;
-use crate::schema::names::Gvr;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{self, ChangeFilter, ChangeOfPast, Moment, PastError, RowStream, Scan};
 use crate::verbs::list::{List, object};
 use crate::{Api, Target};
@@ -156,6 +156,10 @@ fn check_reached(wanted: Revision, at: Revision) -> Result<(), Error> {
 
 /// The error of a resource that cannot be read at a revision: 410 if that state is not kept any more.
 fn not_kept(resource: &Resource, error: PastError) -> Error {
+    expired_of(&resource.group_resource(), error)
+}
+
+pub(super) fn expired_of(resource: &GroupResource, error: PastError) -> Error {
     let before = match error {
         PastError::Expired { floor, .. } => {
             format!("{} (revision {})", time(floor.committed_ms), floor.revision)
@@ -163,11 +167,11 @@ fn not_kept(resource: &Resource, error: PastError) -> Error {
         PastError::Store(storage::Error::Compacted { oldest }) => format!("revision {oldest}"),
         other => return no_moment(other),
     };
-    expired(format!("history of {} before {before} is not kept", resource.group_resource()))
+    expired(format!("history of {resource} before {before} is not kept"))
 }
 
 /// The error of a time that the store does not know.
-fn no_moment(error: PastError) -> Error {
+pub(super) fn no_moment(error: PastError) -> Error {
     match error {
         PastError::Future { now_ms } => Error::BadRequest(format!(
             "the time is in the future; the clock of the store says {}",

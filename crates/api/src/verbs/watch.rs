@@ -4,6 +4,7 @@ mod bookmark;
 mod converted;
 mod past;
 mod scope;
+mod stop;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::bookmark::{Bookmark, next_bookmark};
 use self::scope::Scope;
+pub use self::stop::Stop;
 use crate::auth::revocation::Permit;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
@@ -68,6 +70,8 @@ pub struct Watch {
     end: CancellationToken,
     /// `None` for a watch that nobody can revoke.
     permit: Option<Permit>,
+    /// See [`Watch::until`].
+    stop: Option<Arc<Stop>>,
     /// Whether the client was told nothing yet.
     is_silent: bool,
     random: Random,
@@ -119,6 +123,7 @@ impl Api {
             alarm: Box::pin(sleep_until(alarm)),
             end,
             permit: None,
+            stop: None,
             is_silent: true,
             random,
         }
@@ -142,6 +147,13 @@ impl Watch {
             permit.ends(self.end.clone());
         }
         self.permit = permit;
+        self
+    }
+
+    /// The watch ends with the reason of the stop, if it has one, when the token is cancelled that the watch was started
+    /// with: a child of the stop's.
+    pub fn until(mut self, stop: Option<Arc<Stop>>) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -205,8 +217,11 @@ impl Watch {
         }
     }
 
-    /// Why the permit is revoked, if it is.
+    /// Why the watch is stopped, or its permit revoked, if that is so.
     async fn revoked(&self) -> Option<Error> {
+        if let Some(why) = self.stop.as_ref().and_then(|stop| stop.why.get()) {
+            return Some(why.clone());
+        }
         Some(self.permit.as_ref()?.check().await.err()?.into())
     }
 

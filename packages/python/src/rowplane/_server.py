@@ -13,6 +13,8 @@ from importlib import metadata
 from types import TracebackType
 from typing import IO, Any, Union
 
+from rowplane._cluster import Cluster, Connection
+
 #: A CustomResourceDefinition, or the path of a file (YAML or JSON) or of a folder of them.
 Definition = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -24,7 +26,7 @@ class StartError(RuntimeError):
     """The server did not start. The message is the program's own."""
 
 
-class Server:
+class Server(Cluster):
     """A Kubernetes API server in memory, which serves on a free port of 127.0.0.1 as long as this object is not stopped.
 
     Any number of servers run side by side. A server ends with the process that started it, also when that is killed.
@@ -33,13 +35,6 @@ class Server:
     :param flags: more flags of ``rowplane serve``, such as ``--secure-port=6443`` or ``--cluster-controllers=false``.
     :raises StartError: a definition is invalid, a flag unknown, a port taken, the program missing or for another machine.
     """
-
-    kubeconfig: str
-    """The path of the administrator's kubeconfig."""
-    url: str
-    """The address of the API, ``https://127.0.0.1:PORT``."""
-    ca: str
-    """The path of the certificate (PEM) that vouches for the server's."""
 
     def __init__(self, *, crds: Iterable[Definition] = (), flags: Iterable[str] = ()) -> None:
         if isinstance(crds, (str, os.PathLike, Mapping)):
@@ -56,6 +51,8 @@ class Server:
             raise
         self.kubeconfig = os.path.join(directory, "admin.kubeconfig")
         self.ca = os.path.join(directory, "pki", "ca.crt")
+        self._directory = directory
+        self._connection = Connection(self.url, self.ca)
 
     def stop(self) -> None:
         """Ends the server at once, watches and all, and removes its files. Nothing happens the second time."""
@@ -103,7 +100,13 @@ def _crd_flags(directory: str, crds: Iterable[Definition]) -> list[str]:
 
 def _spawn(directory: str, flags: list[str]) -> subprocess.Popen[str]:
     # In the environment, so that flags can say otherwise. Clients that are still connected at the end are not waited for.
-    environment = {"ROWPLANE_DATASTORE": "memory:", "ROWPLANE_SECURE_PORT": "0", "ROWPLANE_SHUTDOWN_GRACE_PERIOD": "0s"}
+    environment = {
+        "ROWPLANE_DATASTORE": "memory:",
+        "ROWPLANE_SECURE_PORT": "0",
+        "ROWPLANE_SHUTDOWN_GRACE_PERIOD": "0s",
+        "ROWPLANE_TEST_ENDPOINTS": "true",
+        "ROWPLANE_MAX_BRANCHES": "10000",
+    }
     program = find_program()
     with open(os.path.join(directory, "log"), "wb") as log:
         try:

@@ -1,4 +1,5 @@
-"""Fixtures of pytest: `rowplane`, a server for the session, and `rowplane_cluster`, a server of its own for each test."""
+"""Fixtures of pytest: `rowplane`, a server for the session; `rowplane_cluster`, a server of its own for each test; and
+`rowplane_fork`, a fork of `rowplane_base` for each test."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowplane import Server
+from rowplane import Fork, Server, Snapshot
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("rowplane_crds", "files and folders of CustomResourceDefinitions, relative to this file", type="paths")
+    parser.addini("rowplane_objects", "files with the objects that `rowplane_base` begins with", type="paths")
     parser.addini("rowplane_flags", "flags of `rowplane serve`", type="args")
 
 
@@ -30,3 +32,20 @@ def rowplane_cluster(request: pytest.FixtureRequest) -> Iterator[Server]:
     """An empty cluster: a server that is started for this test and stopped after it."""
     with _start(request.config) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rowplane_base(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
+    """What the forks of a session's tests begin with: a server with the objects of `rowplane_objects`. A conftest.py may say
+    otherwise: a fixture of this name and scope that yields the snapshot of a cluster."""
+    with _start(request.config) as server:
+        server.seed(*request.config.getini("rowplane_objects"))
+        yield server.snapshot()
+
+
+@pytest.fixture
+def rowplane_fork(rowplane_base: Snapshot) -> Iterator[Fork]:
+    """A cluster of this test alone, which begins as `rowplane_base` is. It is made in milliseconds; nothing leaves it, so
+    that webhooks are not called."""
+    with rowplane_base.fork() as fork:
+        yield fork

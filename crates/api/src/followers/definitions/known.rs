@@ -40,6 +40,15 @@ impl Definition {
     }
 }
 
+/// The means to read definitions.
+pub struct Reading<'a> {
+    pub schemas: &'a Schemas,
+    /// The definitions of the server that this one is a fork of, which have been read already.
+    pub inherited: &'a Known,
+    /// Gives a number to each structural schema.
+    pub number: &'a mut dyn FnMut() -> u32,
+}
+
 /// The definitions as they are to be known once what they say is served.
 pub struct Update {
     next: Known,
@@ -54,21 +63,27 @@ impl Known {
         self.0.keys().map(|name| &**name)
     }
 
+    /// The versions that are served for a definition with this meaning; `None` if it is not known, or if objects are converted
+    /// by a hook, which each server has for itself.
+    fn served(&self, name: &str, digest: Digest) -> Option<&[Custom]> {
+        let known = self.0.get(name).filter(|known| known.digest == Some(digest))?;
+        known.served.iter().all(|custom| custom.hook.is_none()).then_some(&*known.served)
+    }
+
     /// Looks at the definitions of these names, each once.
     pub fn update<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
         resource: ResourceId,
         objects: &Objects,
-        schemas: &Schemas,
-        mut number: impl FnMut() -> u32,
+        mut reading: Reading<'_>,
     ) -> Update {
         let mut update = Update { next: self.clone(), confirmed: Vec::new(), changes: Vec::new() };
         for name in names {
             let known = self.0.get(name);
             match objects.get("", name) {
                 Some(object) if known.is_some_and(|known| known.has_seen(&object)) => {}
-                Some(object) => update.look_at(resource, &object, known, (schemas, &mut number)),
+                Some(object) => update.look_at(resource, &object, known, &mut reading),
                 None => update.forget(name),
             }
         }
@@ -82,7 +97,7 @@ impl Update {
         resource: ResourceId,
         object: &Arc<Object>,
         known: Option<&Definition>,
-        (schemas, number): (&Schemas, &mut dyn FnMut() -> u32),
+        reading: &mut Reading<'_>,
     ) {
         let revision = object.revision();
         let digest = object.json().ok().and_then(Digest::of);
@@ -104,7 +119,18 @@ impl Update {
         let same_form =
             known.filter(|known| known.digest.zip(digest).is_some_and(|(a, b)| a.has_form_of(&b)));
         let replaced = same_form.and_then(|known| known.served.first()).map(|custom| custom.replaced.clone());
-        let served = served(object, &stored, replaced.unwrap_or_default(), (schemas, number));
+        let replaced = replaced.unwrap_or_default();
+        let inherited = digest.and_then(|digest| reading.inherited.served(object.name(), digest));
+        let served = match inherited {
+            Some(served) => {
+                let own = |custom: &Custom| {
+                    let (stored, replaced) = (stored.clone(), replaced.clone());
+                    Custom { stored, replaced, ..custom.clone() }
+                };
+                served.iter().map(own).collect()
+            }
+            None => served(object, &stored, replaced, (reading.schemas, &mut *reading.number)),
+        };
         self.changes.extend(resource_of(object.name()).map(|resource| (resource, served.clone())));
         self.next.0.insert(object.name().into(), Definition { revision, is_read, digest, stored, served });
     }

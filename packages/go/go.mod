@@ -1,0 +1,3 @@
+module github.com/rowplane/rowplane/packages/go
+
+go 1.24
