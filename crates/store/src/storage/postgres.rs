@@ -79,6 +79,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0010_audit_other_events.sql",
     "0011_audit_event_sizes.sql",
     "0012_history.sql",
+    "0013_segments.sql",
 );
 
 /// A store in one PostgreSQL schema.

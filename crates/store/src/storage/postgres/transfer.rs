@@ -27,7 +27,7 @@ use crate::storage::transfer::{
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
-snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 12);
+snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 13);
 
 impl Postgres {
     /// Fills this store, which must be new, in one transaction.

@@ -31,7 +31,7 @@ const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
 
-snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 9);
+snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 10);
 
 impl Sqlite {
     /// Fills this store, which must be new, in one transaction, and closes it.
