@@ -26,8 +26,6 @@ use rowplane::storage::{
 };
 use rowplane::wall_clock::WallClock;
 
-/// 2026-11-01T00:00:00Z.
-const BEGIN_MS: i64 = 1_793_491_200_000;
 const VERSIONS_A_SECOND: u64 = 2;
 const HOUR_MS: i64 = 3_600_000;
 const BATCH: usize = 32;
@@ -58,9 +56,12 @@ struct Live {
 struct Cluster {
     store: Sqlite,
     random: StdRng,
+    begun_ms: i64,
     now_ms: Arc<AtomicI64>,
     kinds: [ResourceId; 3],
     objects: Vec<Live>,
+    /// The places of objects that have not been written yet.
+    unborn: Vec<usize>,
     next_pod: u64,
 }
 
@@ -74,7 +75,9 @@ async fn main() {
     let kept = arguments.dir.clone();
     let temporary = tempfile::tempdir().expect("a directory");
     let directory = kept.unwrap_or_else(|| temporary.path().to_owned());
-    let now_ms = Arc::new(AtomicI64::new(BEGIN_MS));
+    // The database itself is made now, and no commit is older.
+    let begun_ms = WallClock::default().millis() + 1000;
+    let now_ms = Arc::new(AtomicI64::new(begun_ms));
     let told = now_ms.clone();
     let clock =
         WallClock::new(move || UNIX_EPOCH + Duration::from_millis(told.load(Ordering::Acquire) as u64));
@@ -86,9 +89,11 @@ async fn main() {
     let mut cluster = Cluster {
         store,
         random: StdRng::seed_from_u64(arguments.seed),
+        begun_ms,
         now_ms,
         kinds: [ids[0], ids[1], ids[2]],
         objects: Vec::new(),
+        unborn: Vec::new(),
         next_pod: 0,
     };
     let begun = Instant::now();
@@ -108,10 +113,10 @@ impl Cluster {
         for _ in 0..PODS {
             self.add_pod();
         }
-        let (mut written, mut hour) = (0, BEGIN_MS + HOUR_MS);
+        let (mut written, mut hour) = (0, self.begun_ms + HOUR_MS);
         while written < versions {
             written += self.batch().await;
-            let now = BEGIN_MS + (written * 1000 / VERSIONS_A_SECOND) as i64;
+            let now = self.begun_ms + (written * 1000 / VERSIONS_A_SECOND) as i64;
             self.now_ms.store(now, Ordering::Release);
             if now >= hour {
                 hour += HOUR_MS;
@@ -121,6 +126,7 @@ impl Cluster {
     }
 
     fn add(&mut self, kind: usize, namespace: &str, name: &str) {
+        self.unborn.push(self.objects.len());
         self.objects.push(Live { key: Key::new(self.kinds[kind], namespace, name), at: None, versions: 0 });
     }
 
@@ -133,19 +139,16 @@ impl Cluster {
 
     /// Writes of different objects in one commit. Returns their number.
     async fn batch(&mut self) -> u64 {
-        let mut places: Vec<usize> = Vec::new();
-        let unborn = self.objects.iter().position(|object| object.at.is_none());
-        while places.len() < BATCH {
-            let place = match (unborn, self.random.random_range(0..100)) {
-                (Some(first), _) => first + places.len(),
-                (_, 0..17) => self.random.random_range(0..NODES),
-                (_, 17..25) => NODES + self.random.random_range(0..DEPLOYMENTS),
+        let newborn = self.unborn.len().saturating_sub(BATCH);
+        let mut places = self.unborn.split_off(newborn);
+        while self.unborn.is_empty() && places.len() < BATCH {
+            let place = match self.random.random_range(0..100) {
+                0..17 => self.random.random_range(0..NODES),
+                17..25 => NODES + self.random.random_range(0..DEPLOYMENTS),
                 _ => NODES + DEPLOYMENTS + self.random.random_range(0..PODS),
             };
-            match place < self.objects.len() {
-                true if !places.contains(&place) => places.push(place),
-                true => {}
-                false => break,
+            if !places.contains(&place) {
+                places.push(place);
             }
         }
         let mut gone = Vec::new();
@@ -182,6 +185,9 @@ impl Cluster {
             self.add_pod();
             let new = self.objects.pop().expect("a Pod");
             self.objects[place] = new;
+            // Added as the last one, it is in its predecessor's place.
+            self.unborn.pop();
+            self.unborn.push(place);
         }
         batch.len() as u64
     }
@@ -195,14 +201,14 @@ impl Cluster {
         self.store.reclaim().await.expect("reclaimed");
     }
 
-    async fn measure(&mut self, versions: u64) {
+    async fn measure(&mut self, count: u64) {
         let bytes = self.store.size().await.expect("a size").expect("a file");
-        let each = bytes as f64 / versions as f64;
+        let each = bytes as f64 / count as f64;
         println!("{:.0} MB, {each:.0} bytes a version", bytes as f64 / 1e6);
         let now = self.now_ms.load(Ordering::Acquire);
         let mut times = Vec::new();
         for _ in 0..200 {
-            times.push(self.random.random_range(BEGIN_MS + HOUR_MS..now - 2 * HOUR_MS));
+            times.push(self.random.random_range(self.begun_ms + HOUR_MS..now - 2 * HOUR_MS));
         }
         let mut revisions = Vec::new();
         let of_time = timed(&times, async |ms| {
@@ -210,7 +216,9 @@ impl Cluster {
         });
         report("a time's revision", of_time.await);
         let node = Key::new(self.kinds[0], "", "node-7");
-        let read = async |at: &Revision| drop(self.store.row_past(&node, *at).await.expect("a row"));
+        let read = async |at: &Revision| {
+            assert!(self.store.row_past(&node, *at).await.expect("a row").is_some());
+        };
         report("GET of a Node in a segment", timed(&revisions, read).await);
         let recent = vec![self.store.clock().await.expect("a clock").revision; 200];
         report("GET of a Node in a row", timed(&recent, read).await);
@@ -218,12 +226,14 @@ impl Cluster {
         let list = async |at: &Revision| {
             let rows = self.store.scan_past(Scan::all(pods), *at).await.expect("rows");
             let rows: Vec<_> = rows.try_collect().await.expect("rows");
-            assert_eq!(rows.len(), PODS);
+            // Those that are deleted and not yet made again are few.
+            assert!(rows.len() > PODS * 9 / 10);
         };
         report("LIST of 3,000 Pods in segments", timed(&revisions[..10], list).await);
         report("LIST of 3,000 Pods in rows", timed(&recent[..10], list).await);
         let history = async |_: &Revision| {
-            assert_eq!(self.store.versions_of(&node, None, 1000).await.expect("versions").len(), 1000);
+            let versions = self.store.versions_of(&node, None, 1000).await.expect("versions");
+            assert!(versions.len() == 1000 || count < 1_000_000, "{}", versions.len());
         };
         report("1,000 versions of a Node", timed(&recent[..10], history).await);
         let holdings = async |_: &Revision| drop(self.store.holdings().await.expect("holdings"));

@@ -23,7 +23,7 @@ use crate::storage::stale::PROTOBUF;
 
 /// The most versions of a segment, and the most bytes of all their values but the first one's.
 const MOST_VERSIONS: usize = 64;
-const MOST_BYTES: usize = 64 << 10;
+const MOST_BYTES: usize = 128 << 10;
 /// The number of superseded rows of a live object that are worth a new segment. Those of a deleted one always are.
 const ENOUGH: usize = 8;
 /// zstd's own default.
@@ -67,7 +67,8 @@ impl Segment {
     pub fn open(of: Of, end: Revision, frame: &[u8]) -> Result<Self, Error> {
         let damaged = |error: String| Error::Corrupt(format!("segments.value: {error}").into());
         let raw = zstd::decode_all(frame).map_err(|error| damaged(error.to_string()))?;
-        let Frame { versions } = Frame::decode(&*raw).map_err(|error| damaged(error.to_string()))?;
+        let Frame { versions } =
+            Frame::decode(Bytes::from(raw)).map_err(|error| damaged(error.to_string()))?;
         match versions.is_empty() {
             true => Err(damaged("no version".to_owned())),
             false => Ok(Self { of, end, versions }),
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(spans(&moved), [(10, 130, 12), (140, 150, 1)]);
         assert_eq!(moved.rows, [90, 100, 110, 120, 140].map(Revision));
 
-        let large: Vec<_> = (9..=20).map(|revision| row(revision * 10, "u", &"y".repeat(30_000))).collect();
+        let large: Vec<_> = (9..=20).map(|revision| row(revision * 10, "u", &"y".repeat(60_000))).collect();
         let moved = plan(&large, Some(first)).expect("enough");
         assert_eq!(spans(&moved)[0], (10, 110, 10));
         assert!(moved.segments[1..].iter().all(|segment| segment.versions().len() <= 2));
