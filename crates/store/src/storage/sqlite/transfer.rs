@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::error::unavailable;
 use super::write_connection::HandedOver;
-use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
+use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -31,7 +31,7 @@ const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
 
-snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 10);
+snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 11);
 
 impl Sqlite {
     /// Fills this store, which must be new, in one transaction, and closes it.
@@ -74,7 +74,11 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
-    let revision = reads::clock(&mut connection).await?.revision;
+    let revision: i64 = sqlx::query_scalar("SELECT revision FROM clock")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unavailable)?;
+    let revision = Revision(revision as u64);
     Ok(Snapshot { connection, revision, schema })
 }
 
