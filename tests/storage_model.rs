@@ -121,7 +121,8 @@ impl Test {
             85..93 => self.watch().await,
             93..95 => self.compact().await,
             95 => self.raise_floors().await,
-            96..98 => self.sweep().await,
+            96 => self.segment().await,
+            97 => self.sweep().await,
             98 => self.advance().await,
             _ => self.reopen().await,
         }
@@ -409,12 +410,21 @@ impl Test {
         self.backend().reclaim().await.expect("reclaim");
     }
 
+    /// Moves what watches cannot be resumed at any more; nothing that is read differs.
+    async fn segment(&mut self) {
+        let until = self.revision().min(self.model.clock.compacted);
+        while self.backend().segment(until).await.expect("segments") {}
+    }
+
     async fn sweep_all(&mut self) {
         self.model.clock = give_up(&*self.backend(), self.model.clock.revision).await;
         while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
         assert_eq!(self.database.rows(Table::Objects).await, live);
         assert_eq!(self.database.rows(Table::Changes).await, 0);
+        if !matches!(self.database, Database::Memory(_)) {
+            assert_eq!(self.database.number("SELECT COUNT(*) FROM segments").await, 0);
+        }
     }
 
     async fn advance(&mut self) {

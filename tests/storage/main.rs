@@ -14,6 +14,7 @@ mod open;
 mod reads;
 mod registration;
 mod replicas;
+mod segments;
 mod small_tables;
 mod stale;
 mod store;
@@ -126,6 +127,11 @@ conformance! {
         }
     }
     on_both_databases {
+        segments {
+            a_segment_takes_a_tenth_of_its_rows,
+            versions_are_found_wherever_they_are,
+            one_of_two_servers_moves,
+        }
         lost_commits {
             a_lost_commit_is_noticed,
             the_store_jumps_over_lost_commits,

@@ -57,23 +57,30 @@ pub enum ValueFormat {
     Plain,
     /// Messages may also be [packed](mod@packed).
     Packed,
+    /// Superseded versions of objects may also be in segments, frames of several of them. Values are as before.
+    Segmented,
 }
 
 impl ValueFormat {
     /// The format that this release writes if no other server must be able to read it.
-    pub const NEWEST: Self = Self::Packed;
+    pub const NEWEST: Self = Self::Segmented;
 
     /// The number of the format in the database.
     pub fn number(self) -> i32 {
         match self {
             Self::Plain => 0,
             Self::Packed => 1,
+            Self::Segmented => 2,
         }
     }
 
     /// The newest known format with at most this number.
     pub fn up_to(number: i32) -> Self {
-        if number < Self::Packed.number() { Self::Plain } else { Self::NEWEST }
+        match number {
+            ..1 => Self::Plain,
+            1 => Self::Packed,
+            2.. => Self::NEWEST,
+        }
     }
 }
 

@@ -20,6 +20,9 @@ const LEAST: u32 = 4 * LARGEST_BATCH as u32;
 /// The largest slice. At this size the fixed cost of a slice no longer matters.
 const MOST: u32 = 8 * LEAST;
 
+/// How long ago a version was superseded before it goes into a segment: an hour.
+const SETTLED_MS: i64 = 3600 * 1000;
+
 /// How long watches can be resumed and states can be read, and how often what is older is given up.
 #[derive(Clone, Debug)]
 pub struct Compaction {
@@ -107,6 +110,7 @@ pub async fn compact_once(
     }
     raise_floors(backend, retention).await?;
     if let Some(retention) = retention {
+        segment(backend).await?;
         trim(backend, retention, metrics).await?;
     }
     let (mut slice, mut swept) = (LEAST, 0);
@@ -124,6 +128,20 @@ pub async fn compact_once(
     backend.thin().await?;
     backend.reclaim().await?;
     tracing::debug!(changes = swept, "compacted");
+    Ok(())
+}
+
+/// Moves versions that were superseded some time ago into segments, slice by slice.
+async fn segment(backend: &dyn Backend) -> Result<(), PastError> {
+    let settled = backend.present().await?.now_ms - SETTLED_MS;
+    let until = match backend.moment_at(settled).await {
+        Ok(moment) => moment.revision.min(backend.clock().await?.compacted),
+        Err(PastError::BeforeFirst) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    while backend.segment(until).await? {
+        tokio::task::yield_now().await;
+    }
     Ok(())
 }
 

@@ -10,6 +10,8 @@
 mod author;
 mod contract;
 pub mod retention;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(super) mod segments;
 pub(super) mod shared;
 
 use super::{ChangeKind, Error, ResourceId, Row};
@@ -105,6 +107,10 @@ pub struct ChangeFilter {
     pub namespace: Option<Box<str>>,
 }
 
+/// The columns of a row of `holdings.sql`.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+type HoldingRow = (i32, i64, i64, i64, i64, i64);
+
 /// The history of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
@@ -119,15 +125,19 @@ pub struct Holding {
 impl Holding {
     /// The changes whose superseded versions are looked at.
     const SAMPLE: u64 = 64;
-    /// Bytes that a change takes beside the value of the version that it has superseded: its row, the version's other columns, and
-    /// their keys in the indexes.
-    const ROWS: u64 = 400;
+    /// Bytes that a change takes with its keys in the indexes.
+    const CHANGE: u64 = 130;
+    /// Bytes that a version in `objects` takes beside its value.
+    const ROW: u64 = 270;
 
     /// The holding in a row of `holdings.sql`.
-    pub(super) fn new((resource, floor, changes, sampled): (i32, i64, i64, i64)) -> Self {
-        let (changes, sampled) = (changes.max(0) as u64, sampled.max(0) as u64);
-        let each = sampled / changes.clamp(1, Self::SAMPLE) + Self::ROWS;
-        Self { resource: ResourceId(resource), floor: Revision(floor as u64), changes, bytes: changes * each }
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    pub(super) fn new((resource, floor, changes, rows, sampled, segments): HoldingRow) -> Self {
+        let [changes, rows, sampled, segments] =
+            [changes, rows, sampled, segments].map(|number| number.max(0) as u64);
+        let each = sampled / rows.clamp(1, Self::SAMPLE) + Self::ROW;
+        let bytes = changes * Self::CHANGE + rows * each + segments;
+        Self { resource: ResourceId(resource), floor: Revision(floor as u64), changes, bytes }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) const REGISTRY: i64 = 2;
 
 /// Counts live objects by resource and encoding.
 pub(super) const STORED_VERSIONS: &str = include_str!("sql/stored_versions.sql");
+/// Counts versions of objects in segments.
+pub(super) const SEGMENTED_VERSIONS: &str = include_str!("sql/segmented_versions.sql");
 /// Selects the first bytes of encrypted values.
 pub(super) const SEALED_HEADS: &str = include_str!("sql/sealed_heads.sql");
 /// Selects the versions that registered servers encode.
@@ -136,9 +138,14 @@ impl Inventory {
                 // Counted below, key by key.
                 _ => continue,
             };
-            let stored = Stored { api_version, format, objects: objects as u64 };
             let holdings = resources.entry(GroupResource::new(&group, &plural)).or_default();
-            holdings.list(older).push(stored);
+            let list = holdings.list(older);
+            // Older versions are partly in segments.
+            match list.iter_mut().find(|stored| stored.api_version == api_version && stored.format == format)
+            {
+                Some(stored) => stored.objects += objects as u64,
+                None => list.push(Stored { api_version, format, objects: objects as u64 }),
+            }
         }
         let mut keys: BTreeMap<(GroupResource, i64, String, Format), u64> = BTreeMap::new();
         for (group, plural, api_version, head, older) in sealed {

@@ -81,6 +81,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0011_audit_event_sizes.sql",
     "0012_history.sql",
     "0013_counting.sql",
+    "0014_segments.sql",
 );
 
 /// A store in one PostgreSQL schema.

@@ -151,9 +151,9 @@ macro_rules! shared_audit {
 
 /// Makes the reads of a whole store that is at `$place`. The calling module has `snapshot`, which begins them, and
 /// `extent`, the size of the store, and says from which migrations on there are audit events of requests that write
-/// nothing, and history.
+/// nothing, and segments of history.
 macro_rules! snapshot_reads {
-    ($store:ty, $place:ty, $connection:ty, $others:expr, $history:expr) => {
+    ($store:ty, $place:ty, $connection:ty, $others:expr, $segments:expr) => {
         impl $store {
             /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
             pub async fn export(place: &$place) -> Result<Export, Error> {
@@ -174,7 +174,8 @@ macro_rules! snapshot_reads {
             pub async fn inventory(place: &$place) -> Result<Inventory, Error> {
                 let Snapshot { mut connection, revision, schema, .. } = snapshot(place).await?;
                 let stored = sqlx::query_as(inventory::STORED_VERSIONS).bind(PROTOBUF).bind(ENCRYPTED);
-                let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
+                let stored: Vec<inventory::StoredRow> =
+                    stored.fetch_all(&mut connection).await.map_err(unavailable)?;
                 let sealed = sqlx::query_as(inventory::SEALED_HEADS).bind(ENCRYPTED);
                 let sealed = sealed.bind(inventory::SEALED_HEAD);
                 let sealed = sealed.fetch_all(&mut connection).await.map_err(unavailable)?;
@@ -185,7 +186,15 @@ macro_rules! snapshot_reads {
                         .map_err(unavailable)?,
                     false => Vec::new(),
                 };
-                let history = match schema >= $history {
+                let segmented = match schema >= $segments {
+                    true => sqlx::query_as(inventory::SEGMENTED_VERSIONS)
+                        .fetch_all(&mut connection)
+                        .await
+                        .map_err(unavailable)?,
+                    false => Vec::new(),
+                };
+                let stored = stored.into_iter().chain(segmented).collect();
+                let history = match schema >= $segments {
                     true => super::history::of_resources(&mut connection).await?,
                     false => Vec::new(),
                 };

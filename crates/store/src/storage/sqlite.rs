@@ -67,6 +67,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0008_audit_event_sizes.sql",
     "0009_history.sql",
     "0010_counting.sql",
+    "0011_segments.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share

@@ -43,6 +43,12 @@ pub trait History: Send + Sync + 'static {
     /// Removes marks that are closer to each other than is kept at their age, and writers that no change can name any more.
     async fn thin(&self) -> Result<(), PastError>;
 
+    /// Moves versions that changes up to `until` have superseded into segments, a slice of them. Returns whether there is more to
+    /// do. Nothing that can be read differs afterwards.
+    async fn segment(&self, _until: Revision) -> Result<bool, PastError> {
+        Ok(false)
+    }
+
     /// The live rows of `scan` as of `at`, in key order, from one snapshot, in which the floor is checked, too.
     async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError>;
 

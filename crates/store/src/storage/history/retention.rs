@@ -37,10 +37,10 @@ pub struct KeepRule {
 }
 
 impl Retention {
-    pub const DEFAULT_KEEP: &str = "leases.coordination.k8s.io=5m,events=1h,*=24h";
+    pub const DEFAULT_KEEP: &str = "leases.coordination.k8s.io=5m,events=1h,*=30d";
     pub const DEFAULT_MAX_BYTES: u64 = 8 << 30;
 
-    /// Parses `leases.coordination.k8s.io=5m,events=1h,*=24h`.
+    /// Parses `leases.coordination.k8s.io=5m,events=1h,*=30d`.
     pub fn parse_keep(text: &str) -> Result<Vec<KeepRule>, String> {
         let rules: Vec<KeepRule> = text.split(',').map(KeepRule::parse).collect::<Result<_, _>>()?;
         match rules.iter().position(|rule| rule.pattern == "*") {

@@ -3,6 +3,7 @@
 /// Makes the reads, each of which takes a connection that holds a snapshot.
 macro_rules! shared_history {
     ($connection:ty, $row:ty) => {
+        use std::cmp::Reverse;
         use std::collections::HashMap;
 
         use $crate::schema::names::GroupResource;
@@ -69,7 +70,7 @@ macro_rules! shared_history {
         /// The resources that have changes, and about how much history they have.
         pub async fn holdings(connection: &mut $connection) -> Result<Vec<Holding>, Error> {
             let rows = sqlx::query_as(include_str!("../sql/history/holdings.sql")).fetch_all(connection);
-            let rows: Vec<(i32, i64, i64, i64)> = rows.await.map_err(unavailable)?;
+            let rows: Vec<(i32, i64, i64, i64, i64, i64)> = rows.await.map_err(unavailable)?;
             Ok(rows.into_iter().map(Holding::new).collect())
         }
 
@@ -148,12 +149,15 @@ macro_rules! shared_history {
                 .bind(&*key.namespace)
                 .bind(&*key.name)
                 .bind(at.0 as i64)
-                .fetch_optional(connection)
+                .fetch_optional(&mut *connection)
                 .await
                 .map_err(unavailable)?;
-            let Some(row) = row else { return Ok(None) };
-            let deleted: bool = row.try_get(4).map_err(corrupt)?;
-            if deleted { Ok(None) } else { live_row(row, key.resource).map(Some) }
+            match row {
+                Some(row) if !row.try_get::<bool, _>(4).map_err(corrupt)? => {
+                    live_row(row, key.resource).map(Some)
+                }
+                _ => segment_row_at(connection, key, at).await,
+            }
         }
 
         /// Versions of a key below a revision, newest first.
@@ -164,6 +168,7 @@ macro_rules! shared_history {
             limit: u32,
         ) -> Result<Vec<Version>, Error> {
             let floor = floor(&mut *connection, key.resource).await?;
+            let mut moved = segment_versions(&mut *connection, key, (before, floor), limit).await?;
             let rows = sqlx::query(include_str!("../sql/history/versions_of.sql"))
                 .bind(key.resource.0)
                 .bind(&*key.namespace)
@@ -174,7 +179,12 @@ macro_rules! shared_history {
                 .fetch_all(connection)
                 .await
                 .map_err(unavailable)?;
-            rows.into_iter().map(|row| version(row, key.resource)).collect()
+            let rows = rows.into_iter().map(|row| version(row, key.resource));
+            let mut versions = rows.collect::<Result<Vec<_>, _>>()?;
+            versions.append(&mut moved);
+            versions.sort_by_key(|version| Reverse(version.revision));
+            versions.truncate(limit as usize);
+            Ok(versions)
         }
 
         fn version(row: $row, resource: ResourceId) -> Result<Version, Error> {

@@ -13,12 +13,16 @@ use super::lent::Lent;
 use super::pool::{long, short};
 use super::reads::{self, Begin, SNAPSHOT, live_row};
 use super::{Postgres, checked, whole};
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
+use crate::storage::history::segments::shared::shared_segments;
+use crate::storage::history::segments::{Stored, listed, past_list};
 use crate::storage::history::shared::shared_history;
 use crate::storage::history::{Told, before_or_all, retention};
 use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
 
 shared_history!(PgConnection, PgRow);
+shared_segments!(PgConnection, PgRow);
 
 /// The newest commit and the database's time. Servers of the release before leave the clock's stamp as it is.
 const PRESENT: &str = "SELECT c.revision, \
@@ -77,6 +81,16 @@ impl History for Postgres {
         Ok(checked(connection, thinned).map(drop)?)
     }
 
+    async fn segment(&self, until: Revision) -> Result<bool, PastError> {
+        let mut connection = self.scans.acquire().await?;
+        let slice = long(next_slice(&mut connection, until)).await;
+        let Some(slice) = checked(connection, slice)? else { return Ok(false) };
+        let mut connection = self.pool.acquire().await?;
+        let rows = long(connection.run_transaction(moving(&slice)?).map_err(unavailable)).await?;
+        // Another server has moved them, or one of an earlier release would not find them.
+        Ok(rows.iter().any(|row| !row.columns().is_empty()))
+    }
+
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
         within(async {
             let mut connection = self.pool.acquire().await?;
@@ -122,7 +136,8 @@ impl History for Postgres {
     async fn scan_past(&self, scan: Scan, at: Revision) -> Result<RowStream, PastError> {
         let resource = scan.resource;
         let begin: Begin = Box::new(move |connection| Box::pin(snapshot(connection, resource, at)));
-        reads::scan_from(&self.scans, scan, at, begin).await
+        let sql = past_list(include_str!("../sql/postgres/list_past.sql"), &scan);
+        reads::scan_from(&self.scans, (sql, past_row), scan, at, begin).await
     }
 
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
@@ -134,7 +149,8 @@ impl History for Postgres {
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
         let mut connection = self.scans.acquire().await?;
         let mut transaction = snapshot(&mut connection, scan.resource, at).await?;
-        Ok(long(reads::count_at(&mut transaction, scan, at)).await?)
+        let rows = long(reads::count_at(&mut transaction, scan, at)).await?;
+        Ok(rows + long(count_in_segments(&mut transaction, scan, at)).await?)
     }
 
     async fn versions_of(
@@ -213,4 +229,52 @@ pub fn new_authors(told: &Told) -> Option<String> {
         })
     });
     Some(Value::Array(rows.collect()).to_string())
+}
+
+/// The transaction that makes the moves of a slice, and returns a row if it has. It waits for the turn of whoever sweeps: a
+/// version whose change has gone would never be swept. If a crash takes it back, the rows are as they were.
+fn moving(slice: &Slice) -> Result<String, Error> {
+    let mut inserted = Vec::new();
+    for Stored { key, of, first, end, versions, frame } in slice.stored()? {
+        inserted.push(format!(
+            "({first}::bigint, {end}::bigint, {}::integer, {}, {}, {}, {}, {}::smallint, {versions}::integer, {}::integer, {})",
+            key.resource.0,
+            whole::text(&key.namespace),
+            whole::text(&key.name),
+            whole::text(&of.uid),
+            whole::text(&of.stored_version),
+            of.format,
+            frame.len(),
+            whole::bytes(&frame)
+        ));
+    }
+    let moved = match inserted.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", moved AS ( \
+                 INSERT INTO segments SELECT v.* FROM (VALUES {}) AS v \
+                 WHERE EXISTS (SELECT FROM mine) AND EXISTS (SELECT FROM changes c WHERE c.resource_version = v.column2) \
+                 ON CONFLICT (first_version) DO UPDATE SET \
+                     (end_version, versions, bytes, value) = (excluded.end_version, excluded.versions, excluded.bytes, excluded.value) \
+             )",
+            inserted.join(", ")
+        ),
+    };
+    Ok(format!(
+        "BEGIN; \
+         SET LOCAL synchronous_commit = off; \
+         SELECT FROM turns WHERE work = 'sweep by floors' FOR UPDATE; \
+         WITH mine AS ( \
+             UPDATE segmented SET revision = {}, moves = moves + 1 WHERE moves = {} \
+               AND NOT EXISTS (SELECT FROM servers WHERE value_format < {}) RETURNING 1 \
+         ), gone AS ( \
+             DELETE FROM objects WHERE EXISTS (SELECT FROM mine) AND resource_version IN ({}) \
+         ){moved} \
+         SELECT 1 AS moved FROM mine; \
+         COMMIT",
+        slice.to,
+        slice.seen,
+        ValueFormat::Segmented.number(),
+        listed(slice.rows())
+    ))
 }

@@ -1,13 +1,14 @@
 //! Reads on PostgreSQL. Each checks the clock in the snapshot from which it reads: the snapshot of a read transaction,
 //! or of its only statement.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{TryFutureExt, TryStreamExt};
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{Postgres, Row as _, Transaction};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
@@ -37,7 +38,12 @@ pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Erro
 pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
     let begin: Begin =
         Box::new(move |connection| Box::pin(async move { Ok(short(snapshot(connection, at)).await?) }));
-    scan_from(pool, scan, at, begin).await.map_err(PastError::into_error)
+    let sql = match scan.namespace {
+        None => include_str!("../sql/postgres/list_at_revision.sql"),
+        Some(_) => include_str!("../sql/postgres/list_namespace_at_revision.sql"),
+    };
+    let list: List = (sql.into(), |row, resource, _| live_row(row, resource));
+    scan_from(pool, list, scan, at, begin).await.map_err(PastError::into_error)
 }
 
 /// Begins a read transaction, in which the state that is wanted can be read.
@@ -45,7 +51,16 @@ pub type Begin = Box<
     dyn for<'a> FnOnce(&'a mut Lent) -> BoxFuture<'a, Result<Transaction<'a, Postgres>, PastError>> + Send,
 >;
 
-pub async fn scan_from(pool: &Pool, scan: Scan, at: Revision, begin: Begin) -> Result<RowStream, PastError> {
+/// A statement that binds resource, revision, namespace, name and limit, and the reader of its rows.
+pub type List = (Cow<'static, str>, fn(PgRow, ResourceId, Revision) -> Result<Row, Error>);
+
+pub async fn scan_from(
+    pool: &Pool,
+    (sql, read): List,
+    scan: Scan,
+    at: Revision,
+    begin: Begin,
+) -> Result<RowStream, PastError> {
     let mut connection = pool.acquire().await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
     let (opened, begun) = oneshot::channel();
@@ -55,13 +70,9 @@ pub async fn scan_from(pool: &Pool, scan: Scan, at: Revision, begin: Begin) -> R
             Err(error) => return drop(opened.send(Err(error))),
         };
         let _ = opened.send(Ok(()));
-        let sql = match scan.namespace {
-            None => include_str!("../sql/postgres/list_at_revision.sql"),
-            Some(_) => include_str!("../sql/postgres/list_namespace_at_revision.sql"),
-        };
         let (namespace, name) = scan.start();
         let limit = scan.limit.map(i64::from);
-        let mut rows = sqlx::query(sql)
+        let mut rows = sqlx::query(AssertSqlSafe(sql))
             .bind(scan.resource.0)
             .bind(at.0 as i64)
             .bind(namespace)
@@ -70,7 +81,7 @@ pub async fn scan_from(pool: &Pool, scan: Scan, at: Revision, begin: Begin) -> R
             .fetch(&mut *transaction);
         loop {
             let row = match long(rows.try_next().map_err(unavailable)).await {
-                Ok(Some(row)) => live_row(row, scan.resource),
+                Ok(Some(row)) => read(row, scan.resource, at),
                 Ok(None) => return,
                 Err(error) => Err(error),
             };

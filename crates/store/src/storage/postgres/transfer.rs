@@ -30,7 +30,7 @@ use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 /// The migration from which on the clock has a lag.
 const COUNTING: i64 = 13;
 
-snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 12);
+snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 14);
 
 impl Postgres {
     /// Fills this store, which must be new, in one transaction.

@@ -149,6 +149,8 @@ async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
              DELETE FROM objects WHERE resource_version IN (
                  SELECT previous_version FROM slice WHERE previous_version IS NOT NULL
                  UNION ALL SELECT resource_version FROM slice WHERE event = 2)
+         ), dead_segments AS (
+             DELETE FROM segments WHERE end_version IN (SELECT resource_version FROM slice)
          )
          SELECT COUNT(*) FROM slice;
          COMMIT"

@@ -11,11 +11,14 @@ use super::error::{corrupt, unavailable};
 use super::reads::{self, live_row};
 use super::upkeep;
 use crate::revision::Revision;
+use crate::storage::history::segments::shared::shared_segments;
+use crate::storage::history::segments::{Stored, listed};
 use crate::storage::history::shared::shared_history;
 use crate::storage::history::{before_or_all, retention};
 use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
 
 shared_history!(SqliteConnection, SqliteRow);
+shared_segments!(SqliteConnection, SqliteRow);
 
 #[async_trait]
 impl History for Sqlite {
@@ -50,6 +53,16 @@ impl History for Sqlite {
         let mut turn = self.writer.turn().await?;
         self.writer.heed(thin(&mut turn.connection, now_ms).await)?;
         Ok(turn.leave().await?)
+    }
+
+    async fn segment(&self, until: Revision) -> Result<bool, PastError> {
+        let slice = next_slice(&mut *self.scans.acquire().await.map_err(unavailable)?, until).await?;
+        let Some(slice) = slice else { return Ok(false) };
+        let stored = slice.stored()?;
+        let mut turn = self.writer.turn().await?;
+        self.writer.heed(move_rows(&mut turn.connection, &slice, stored).await)?;
+        turn.leave().await?;
+        Ok(true)
     }
 
     async fn moment_at(&self, ms: i64) -> Result<Moment, PastError> {
@@ -88,7 +101,7 @@ impl History for Sqlite {
         let mut transaction = self.scans.begin().await.map_err(unavailable)?;
         let newest = self.newest(&mut transaction).await?;
         check_past(&mut transaction, newest, scan.resource, at).await?;
-        Ok(reads::rows_at(transaction, scan, at))
+        Ok(reads::past_rows(transaction, scan, at))
     }
 
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {
@@ -100,7 +113,8 @@ impl History for Sqlite {
     async fn count_past(&self, scan: &Scan, at: Revision) -> Result<u64, PastError> {
         let (mut transaction, Present { moment, .. }) = self.past().await?;
         check_past(&mut transaction, moment, scan.resource, at).await?;
-        Ok(reads::count_at(&mut transaction, scan, at).await?)
+        let rows = reads::count_at(&mut transaction, scan, at).await?;
+        Ok(rows + count_in_segments(&mut transaction, scan, at).await?)
     }
 
     async fn versions_of(
@@ -179,6 +193,38 @@ async fn thin(connection: &mut SqliteConnection, now_ms: i64) -> Result<(), Erro
     for statement in retention::thinning(now_ms) {
         let thinned = sqlx::query(AssertSqlSafe(statement)).persistent(false).execute(&mut *transaction);
         thinned.await.map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)
+}
+
+/// Makes the moves of a slice.
+async fn move_rows(
+    connection: &mut SqliteConnection,
+    slice: &Slice,
+    stored: Vec<Stored>,
+) -> Result<(), Error> {
+    let mut transaction = upkeep::begin(connection).await?;
+    let gone = format!(
+        "UPDATE segmented SET revision = {}, moves = moves + 1; DELETE FROM objects WHERE resource_version IN ({})",
+        slice.to,
+        listed(slice.rows())
+    );
+    let gone = sqlx::query(AssertSqlSafe(gone)).persistent(false).execute(&mut *transaction);
+    gone.await.map_err(unavailable)?;
+    for Stored { key, of, first, end, versions, frame } in stored {
+        let row = sqlx::query("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+            .bind(first.0 as i64)
+            .bind(end.0 as i64)
+            .bind(key.resource.0)
+            .bind(&*key.namespace)
+            .bind(&*key.name)
+            .bind(of.uid)
+            .bind(of.stored_version)
+            .bind(of.format)
+            .bind(versions as i64)
+            .bind(frame.len() as i64)
+            .bind(frame);
+        row.execute(&mut *transaction).await.map_err(unavailable)?;
     }
     transaction.commit().await.map_err(unavailable)
 }

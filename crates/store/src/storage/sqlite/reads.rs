@@ -1,14 +1,18 @@
 //! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot. Commits in
 //! the snapshot that are not `durable` yet are ignored.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
-use sqlx::{Row as _, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction};
 use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
+use super::history::past_row;
 use crate::revision::Revision;
+use crate::storage::history::segments::past_list;
 use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
@@ -44,17 +48,34 @@ pub async fn scan(
     Ok(rows_at(snapshot(pool, durable, at).await?, scan, at))
 }
 
-/// The live rows of `scan` as of `at`, which can be read in this transaction.
-pub fn rows_at(mut transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) -> RowStream {
+/// The live rows of `scan` as of `at`, at or after the watch horizon, which can be read in this transaction.
+fn rows_at(transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) -> RowStream {
+    let sql = match scan.namespace {
+        None => include_str!("../sql/sqlite/list_at_revision.sql"),
+        Some(_) => include_str!("../sql/sqlite/list_namespace_at_revision.sql"),
+    };
+    rows(transaction, sql.into(), scan, at, |row, resource, _| live_row(row, resource))
+}
+
+/// The live rows of `scan` as of `at`, wherever they are, which can be read in this transaction.
+pub fn past_rows(transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) -> RowStream {
+    let sql = past_list(include_str!("../sql/sqlite/list_past.sql"), &scan);
+    rows(transaction, sql, scan, at, past_row)
+}
+
+/// The rows of a statement that binds resource, revision, namespace, name and limit.
+fn rows(
+    mut transaction: Transaction<'static, Sqlite>,
+    sql: Cow<'static, str>,
+    scan: Scan,
+    at: Revision,
+    read: fn(SqliteRow, ResourceId, Revision) -> Result<Row, Error>,
+) -> RowStream {
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
     stream(receiver, async move {
-        let sql = match scan.namespace {
-            None => include_str!("../sql/sqlite/list_at_revision.sql"),
-            Some(_) => include_str!("../sql/sqlite/list_namespace_at_revision.sql"),
-        };
         let (namespace, name) = scan.start();
         let limit = scan.limit.map_or(-1, i64::from);
-        let mut rows = sqlx::query(sql)
+        let mut rows = sqlx::query(AssertSqlSafe(sql))
             .bind(scan.resource.0)
             .bind(at.0 as i64)
             .bind(namespace)
@@ -63,7 +84,7 @@ pub fn rows_at(mut transaction: Transaction<'static, Sqlite>, scan: Scan, at: Re
             .fetch(&mut *transaction);
         loop {
             let Some(row) = rows.next().await else { return };
-            let row = row.map_err(unavailable).and_then(|row| live_row(row, scan.resource));
+            let row = row.map_err(unavailable).and_then(|row| read(row, scan.resource, at));
             let failed = row.is_err();
             match offer(&sender, row).await {
                 Offered::Taken if !failed => {}

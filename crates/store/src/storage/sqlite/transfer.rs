@@ -34,7 +34,7 @@ const ROWS_AT_ONCE: usize = 100;
 /// The migration from which on the clock has a lag.
 const COUNTING: i64 = 10;
 
-snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 9);
+snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 11);
 
 impl Sqlite {
     /// Fills this store, which must be new, in one transaction, and closes it.

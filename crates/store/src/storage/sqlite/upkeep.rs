@@ -77,10 +77,12 @@ async fn sweep_resource(
            WHERE resource = ? AND resource_version <= ? AND previous_version IS NOT NULL); \
          DELETE FROM objects WHERE resource_version IN (SELECT resource_version FROM changes \
            WHERE resource = ? AND resource_version <= ? AND event = 2); \
+         DELETE FROM segments WHERE end_version IN (SELECT resource_version FROM changes \
+           WHERE resource = ? AND resource_version <= ?); \
          DELETE FROM changes WHERE resource_version IN (SELECT resource_version FROM changes \
            WHERE resource = ? AND resource_version <= ?)",
     );
-    for _ in 0..3 {
+    for _ in 0..4 {
         removal = removal.bind(resource.0).bind(last);
     }
     removal.execute(connection).await.map_err(unavailable)?;

@@ -1,7 +1,10 @@
--- Versions of one key below a revision, newest first: those after the resource's floor, and the one that was live there.
+-- Versions of one key in `objects` below a revision, newest first: those after the resource's floor, and the one that was live there.
 -- Binds: resource, namespace, name, revision, floor, limit.
 SELECT o.namespace, o.name, o.resource_version, o.value, o.deleted,
-       CASE WHEN o.deleted THEN COALESCE(p.uid, '') ELSE o.uid END,
+       CASE WHEN o.deleted THEN COALESCE(p.uid,
+            (SELECT s.uid FROM segments s
+             WHERE s.resource = $1 AND s.namespace = $2 AND s.name = $3 AND s.end_version = o.resource_version), '')
+            ELSE o.uid END,
        c.event, c.previous_version, c.committed_ms,
        w.username, w.impersonator, w.verb, w.subresource, w.manager, w.client
 FROM objects o
