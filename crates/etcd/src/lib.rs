@@ -13,6 +13,7 @@ pub mod live;
 pub mod releases;
 pub mod snapshot;
 pub mod values;
+pub mod wire;
 
 use std::io;
 

@@ -1,0 +1,3 @@
+//! etcd's API on the wire.
+
+pub mod messages;
