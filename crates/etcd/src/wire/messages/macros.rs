@@ -1,4 +1,4 @@
-//! Declarations of messages: structs of prost.
+//! Declarations of messages: structs of prost that have a form in JSON, too.
 
 /// Structs of messages.
 macro_rules! messages {
@@ -10,7 +10,38 @@ macro_rules! messages {
         pub struct $name {
             $($(#[$attribute])* pub $field: $type,)*
         }
+
+        impl $crate::wire::json::Json for $name {
+            #[allow(unused_variables, reason = "some messages have no fields")]
+            fn write(&self, into: &mut $crate::wire::json::Object) {
+                $($crate::wire::json::Field::write(
+                    &self.$field,
+                    ($crate::wire::messages::macros::name!($field $($wire)?), &[$(($numbers::NAMES),)?]),
+                    into,
+                );)*
+            }
+
+            #[allow(unused_variables, reason = "some messages have no fields")]
+            fn read(from: &$crate::wire::json::Object) -> Result<Self, $crate::wire::json::Invalid> {
+                Ok(Self {$(
+                    $field: $crate::wire::json::Field::read(
+                        ($crate::wire::messages::macros::name!($field $($wire)?), &[$(($numbers::NAMES),)?]),
+                        from,
+                    )?,
+                )*})
+            }
+        }
     )*};
+}
+
+/// The name of a field on the wire.
+macro_rules! name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $wire:literal) => {
+        $wire
+    };
 }
 
 /// A field of which only one variant is set.
@@ -22,6 +53,25 @@ macro_rules! oneof {
         #[derive(Clone, PartialEq, prost::Oneof)]
         pub enum $name {
             $($(#[$attribute])* $variant($type),)*
+        }
+
+        impl $crate::wire::json::Field for Option<$name> {
+            fn write(&self, _: $crate::wire::json::Name, into: &mut $crate::wire::json::Object) {
+                match self {
+                    $(Some($name::$variant(value)) => $crate::wire::json::write_value($wire, value, into),)*
+                    None => {}
+                }
+            }
+
+            fn read(
+                _: $crate::wire::json::Name,
+                from: &$crate::wire::json::Object,
+            ) -> Result<Self, $crate::wire::json::Invalid> {
+                $(if let Some(value) = $crate::wire::json::read_value($wire, from)? {
+                    return Ok(Some($name::$variant(value)));
+                })*
+                Ok(None)
+            }
         }
     };
 }
@@ -35,7 +85,13 @@ macro_rules! enumeration {
         pub enum $name {
             $($(#[$about])* $variant = $number,)*
         }
+
+        impl $name {
+            /// The names on the wire.
+            pub(in crate::wire) const NAMES: $crate::wire::json::Numbers = &[$(($number, $wire)),*];
+        }
     };
 }
 
+pub(in crate::wire) use name;
 pub(super) use {enumeration, messages, oneof};
