@@ -12,8 +12,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
-    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, PastError, Requirement,
-    ResourceId, Scan, Terms, Unit, Units,
+    Backend, Change, ChangeKind, Clock, Counting, Error, Expect, Key, Mutation, Outcome, PastError,
+    Requirement, ResourceId, Scan, Terms, UnchangedRange, Unit, Units,
 };
 
 use crate::support::database::{Database, Table};
@@ -81,7 +81,11 @@ struct ModelChange {
     kind: ChangeKind,
     value: Option<Bytes>,
     previous: Option<(Revision, Bytes)>,
+    counting: Counting,
 }
+
+/// The uid of values that are stamped, by which the model tells them.
+const STAMPED: &str = "stamped";
 
 impl Test {
     async fn start(database: Database, seed: u64) -> Self {
@@ -109,7 +113,8 @@ impl Test {
     async fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..50 => self.write().await,
-            50..62 => self.list().await,
+            50..60 => self.list().await,
+            60..62 => self.count_as_etcd().await,
             62..71 => self.list_past().await,
             71..75 => self.versions().await,
             75..85 => self.resume_feed().await,
@@ -137,17 +142,44 @@ impl Test {
             let mutation = self.mutation();
             match self.random.random_bool(0.2) {
                 true => before.push(mutation),
-                false => units.push(Unit::of(std::mem::take(&mut before), mutation)),
+                false => units.push(self.unit(std::mem::take(&mut before), mutation)),
             }
         }
         units
+    }
+
+    fn unit(&mut self, before: Vec<Mutation>, last: Mutation) -> Unit {
+        match self.random.random_range(0..10) {
+            0..3 => Unit::of_one_revision(before, last),
+            3 => Unit::of_no_revision(before, last),
+            _ => Unit::of(before, last),
+        }
     }
 
     fn mutation(&mut self) -> Mutation {
         let requirements = if self.random.random_bool(0.3) { self.random.random_range(1..4) } else { 0 };
         let required: Vec<Requirement> = (0..requirements).map(|_| self.requirement()).collect();
         let decided_at = self.random.random_bool(0.1).then(|| self.revision());
-        Mutation { decided_at, ..self.write_of_a_row().requiring(required) }
+        let mut mutation = Mutation { decided_at, ..self.write_of_a_row().requiring(required) };
+        if self.random.random_bool(0.2) {
+            mutation = mutation.requiring_unchanged(self.range());
+        }
+        if let Change::Put { uid, value, .. } = &mut mutation.change
+            && self.random.random_bool(0.3)
+        {
+            (*uid, *value) = (STAMPED.into(), value.clone().stamped());
+        }
+        mutation
+    }
+
+    /// Mostly one in which little has happened since.
+    fn range(&mut self) -> UnchangedRange {
+        let clock = self.model.clock.revision.0;
+        let back = if self.random.random_bool(0.9) { 4 } else { 40 };
+        let since = Revision(self.random.random_range(clock.saturating_sub(back)..=clock));
+        let start = pick(&mut self.random, &NAMES).into();
+        let stop = self.random.random_bool(0.8).then(|| pick(&mut self.random, &NAMES).into());
+        UnchangedRange { resource: self.resource(), start, stop, since }
     }
 
     /// Mostly one that holds before the batch.
@@ -207,20 +239,58 @@ impl Test {
         let changes = found.expect("changes");
         let expected: Vec<_> = (self.model.changes.range(Revision(after.0 + 1)..))
             .filter(|(_, change)| only.is_none_or(|only| only == change.key.resource))
-            .take(limit as usize)
             .map(|(revision, change)| {
                 let previous = change.previous.clone().filter(|_| only.is_some());
                 (*revision, ModelChange { previous, ..change.clone() })
             })
             .collect();
-        let cut = expected.len() == limit as usize;
-        let through = if cut { expected[expected.len() - 1].0 } else { self.model.clock.revision };
-        assert_eq!(changes.through, through);
         let rows = changes.rows.into_iter().map(|row| {
-            let (kind, value, previous) = (row.kind, row.value, row.previous);
-            (row.revision, ModelChange { key: row.key, kind, value, previous })
+            let (kind, value, previous, counting) = (row.kind, row.value, row.previous, row.counting);
+            (row.revision, ModelChange { key: row.key, kind, value, previous, counting })
         });
-        assert_eq!(rows.collect::<Vec<_>>(), expected, "after {after}, {only:?}, limit {limit}");
+        let rows: Vec<_> = rows.collect();
+        let asked = format!("after {after}, {only:?}, limit {limit}");
+        assert_eq!(rows, expected[..rows.len()], "{asked}");
+        if !changes.cut {
+            assert_eq!((rows.len(), changes.through), (expected.len(), self.model.clock.revision), "{asked}");
+            return;
+        }
+        let shared = |place: usize| expected[place].1.counting == Counting::Shared;
+        let last = rows.len() - 1;
+        assert_eq!(changes.through, rows[last].0);
+        assert!(!shared(last), "{asked}");
+        // Where the limit would separate changes that share a revision, the page ends before the first of them, if it can.
+        let limit = limit as usize;
+        match rows.len() {
+            length if length < limit => assert!((length..limit).all(shared), "{asked}"),
+            length if length > limit => assert!((0..limit).all(shared), "{asked}"),
+            _ => {}
+        }
+    }
+
+    /// The lag at every revision, and the last revision for each one in etcd's terms.
+    async fn count_as_etcd(&mut self) {
+        let Clock { revision, compacted, .. } = self.model.clock;
+        let (backend, mut last) = (self.backend(), BTreeMap::new());
+        for at in compacted.0.max(revision.0.saturating_sub(40))..=revision.0 {
+            let lag = self.model.lag_at(Revision(at));
+            assert_eq!(backend.lag_at(Revision(at)).await.expect("the lag"), lag, "at {at}");
+            let shared = self.model.counting(Revision(at)) == Counting::Shared;
+            if !shared || at == compacted.0 {
+                last.insert(at as i64 - lag, Revision(at));
+            }
+        }
+        for (counted, at) in &last {
+            assert_eq!(backend.sequence_of(*counted).await.expect("a revision"), *at, "{counted}");
+        }
+        let newest = self.model.clock.etcd_revision();
+        let future = backend.sequence_of(newest + 1).await;
+        assert!(matches!(future, Err(Error::Future { .. })), "{future:?}");
+        let oldest = compacted.0 as i64 - self.model.lag_at(compacted);
+        let gone = backend.sequence_of(oldest - 1).await;
+        assert!(matches!(gone, Err(Error::Compacted { .. })), "{gone:?}");
+        let gone = backend.lag_at(Revision(compacted.0 - 1)).await;
+        assert!(matches!(gone, Err(Error::Compacted { .. })), "{gone:?}");
     }
 
     /// Follows the feed in pieces; the state it makes of it is the state of the store.
@@ -238,6 +308,7 @@ impl Test {
                         };
                     }
                     *at = changes.through;
+                    assert_ne!(self.model.counting(*at), Counting::Shared, "a watcher sees a part of a unit");
                 }
                 Err(Error::Compacted { .. }) => {
                     *at = self.model.clock.revision;
@@ -251,7 +322,7 @@ impl Test {
 
     async fn compact(&mut self) {
         let to = self.revision();
-        let Clock { revision, compacted } = self.model.clock;
+        let Clock { revision, compacted, .. } = self.model.clock;
         self.model.clock.compacted = compacted.max(to.min(revision));
         assert_eq!(self.backend().compact(to).await.expect("compact"), self.model.clock);
     }
@@ -351,7 +422,7 @@ impl Test {
         if floor > self.model.clock.revision {
             let state = self.model.newest().clone();
             self.model.states.insert(floor, state);
-            self.model.clock = Clock { revision: floor, compacted: floor };
+            self.model.clock = Clock { revision: floor, compacted: floor, ..self.model.clock };
             self.model.floors.values_mut().for_each(|of_resource| *of_resource = floor);
         }
         assert_eq!(self.backend().advance_clock(floor).await.expect("advance"), self.model.clock);
@@ -367,7 +438,7 @@ impl Test {
 
     /// Mostly readable, sometimes compacted or in the future.
     fn revision(&mut self) -> Revision {
-        let Clock { revision, compacted } = self.model.clock;
+        let Clock { revision, compacted, .. } = self.model.clock;
         let low = compacted.0.saturating_sub(5).max(1);
         Revision(self.random.random_range(low..revision.0 + 2))
     }
@@ -397,7 +468,7 @@ impl Model {
         let base = self.clock.revision;
         let mut outcomes = Vec::new();
         for places in batch.places() {
-            let before = self.clock.revision;
+            let Clock { revision: before, lag, .. } = self.clock;
             let passed: Vec<Outcome> = batch[places].iter().map(|mutation| self.write(mutation)).collect();
             let is_committed = |outcome: &Outcome| matches!(outcome, Outcome::Committed(_));
             if passed.iter().all(is_committed) {
@@ -408,7 +479,7 @@ impl Model {
                 true => Outcome::Apart,
                 false => outcome,
             }));
-            self.clock.revision = before;
+            (self.clock.revision, self.clock.lag) = (before, lag);
             self.states.split_off(&Revision(before.0 + 1));
             self.changes.split_off(&Revision(before.0 + 1));
         }
@@ -439,12 +510,21 @@ impl Model {
                 return Outcome::Unmet { requirement, found };
             }
         }
+        if mutation.unchanged.iter().any(|range| self.has_changed(range)) {
+            return Outcome::RangeChanged;
+        }
         let revision = Revision(self.clock.revision.0 + 1);
+        let counting = mutation.counting;
         let (kind, value) = match mutation.change.settled() {
-            Change::Put { value, .. } => {
-                state.insert(place(&mutation.key), (revision, value.bytes().clone()));
+            Change::Put { value, uid, .. } => {
+                let stamp = self.clock.etcd_revision() + i64::from(counting != Counting::None);
+                let stored = match &**uid {
+                    STAMPED => Bytes::from([&stamp.to_be_bytes()[..], value.bytes()].concat()),
+                    _ => value.bytes().clone(),
+                };
+                state.insert(place(&mutation.key), (revision, stored.clone()));
                 let kind = if found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-                (kind, Some(value.bytes().clone()))
+                (kind, Some(stored))
             }
             Change::Delete | Change::Count(_) => {
                 state.remove(&place(&mutation.key));
@@ -452,9 +532,30 @@ impl Model {
             }
         };
         self.clock.revision = revision;
+        self.clock.lag += i64::from(counting != Counting::Own);
         self.states.insert(revision, state);
-        self.changes.insert(revision, ModelChange { key: mutation.key.clone(), kind, value, previous });
+        let change = ModelChange { key: mutation.key.clone(), kind, value, previous, counting };
+        self.changes.insert(revision, change);
         Outcome::Committed(revision)
+    }
+
+    fn has_changed(&self, range: &UnchangedRange) -> bool {
+        let within = |change: &ModelChange| {
+            let (key, name) = (&change.key, &*change.key.name);
+            key.resource == range.resource
+                && name >= &*range.start
+                && range.stop.as_deref().is_none_or(|stop| name < stop)
+        };
+        let since = self.changes.range(Revision(range.since.0 + 1)..);
+        range.since < self.clock.compacted || since.map(|(_, change)| change).any(within)
+    }
+
+    fn counting(&self, at: Revision) -> Counting {
+        self.changes.get(&at).map_or(Counting::Own, |change| change.counting)
+    }
+
+    fn lag_at(&self, at: Revision) -> i64 {
+        self.changes.range(..=at).filter(|(_, change)| change.counting != Counting::Own).count() as i64
     }
 
     fn list(&self, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {

@@ -16,7 +16,7 @@ use rowplane::revision::Revision;
 use rowplane::storage::counting::{Account, Charge, Ledger};
 use rowplane::storage::{
     Amendment, AuditQuery, AuditRow, Backend, Change, Commit, EncodedResource, Error, Expect, Fence, Key,
-    Mutation, Registration, RegistryChange, Requirement, ResourceId, Terms, Unit, Units,
+    Mutation, Registration, RegistryChange, Requirement, ResourceId, Terms, UnchangedRange, Unit, Units,
 };
 
 use crate::support::database::Database;
@@ -93,6 +93,7 @@ struct Seen {
     apart: u32,
     unfit: u32,
     outdated: u32,
+    range_changed: u32,
     fenced: u32,
     registry: u32,
     refused: u32,
@@ -124,8 +125,10 @@ async fn the_database_judges_as_the_server_does() {
         test.step().await;
     }
     println!("{:?}", test.seen);
-    let Seen { committed, conflict, unmet, apart, unfit, outdated, fenced, registry, refused } = test.seen;
-    for seen in [committed, conflict, unmet, apart, unfit, outdated, fenced, registry, refused] {
+    let Seen { committed, conflict, unmet, apart, unfit, outdated, range_changed, fenced, registry, refused } =
+        test.seen;
+    for seen in [committed, conflict, unmet, apart, unfit, outdated, range_changed, fenced, registry, refused]
+    {
         assert!(seen > 20, "{:?}", test.seen);
     }
     let audited = |backend: Arc<dyn Backend>| async move {
@@ -222,7 +225,7 @@ impl Test {
         }
         let rows = |backend: Arc<dyn Backend>, after| async move {
             let rows = feed(&*backend, after, None, 100).await.into_iter();
-            rows.map(|row| (row.revision, row.key, row.kind, row.value)).collect::<Vec<_>>()
+            rows.map(|row| (row.revision, row.key, row.kind, row.value, row.counting)).collect::<Vec<_>>()
         };
         let (one, other) =
             (rows(self.postgres.clone(), self.read).await, rows(self.memory.clone(), self.read).await);
@@ -236,7 +239,9 @@ impl Test {
             let one = replaced(self.postgres.clone(), resource, self.read).await;
             assert_eq!(one, replaced(self.memory.clone(), resource, self.read).await, "{batch:#?}");
         }
-        self.read = self.memory.clock().await.expect("clock").revision;
+        let clock = self.memory.clock().await.expect("clock");
+        assert_eq!(self.postgres.clock().await.expect("clock"), clock);
+        self.read = clock.revision;
     }
 
     async fn compact(&mut self) {
@@ -247,7 +252,9 @@ impl Test {
     }
 
     fn note(&mut self, commit: &Commit, registry: bool) {
-        use rowplane::storage::Outcome::{Apart, Committed, Conflict, Fenced, Outdated, Unfit, Unmet};
+        use rowplane::storage::Outcome::{
+            Apart, Committed, Conflict, Fenced, Outdated, RangeChanged, Unfit, Unmet,
+        };
         for outcome in &commit.outcomes {
             *match outcome {
                 Committed(_) => &mut self.seen.committed,
@@ -256,6 +263,7 @@ impl Test {
                 Apart => &mut self.seen.apart,
                 Unfit { .. } => &mut self.seen.unfit,
                 Outdated => &mut self.seen.outdated,
+                RangeChanged => &mut self.seen.range_changed,
                 Fenced => &mut self.seen.fenced,
             } += 1;
         }
@@ -282,10 +290,28 @@ impl Test {
             let mutation = self.mutation(live);
             match self.random.random_bool(0.2) {
                 true => before.push(mutation),
-                false => units.push(Unit::of(std::mem::take(&mut before), mutation)),
+                false => units.push(self.unit(std::mem::take(&mut before), mutation)),
             }
         }
         units
+    }
+
+    fn unit(&mut self, before: Vec<Mutation>, last: Mutation) -> Unit {
+        match self.random.random_range(0..10) {
+            0..3 => Unit::of_one_revision(before, last),
+            3 => Unit::of_no_revision(before, last),
+            _ => Unit::of(before, last),
+        }
+    }
+
+    /// Mostly one in which nothing has happened before the batch.
+    fn range(&mut self) -> UnchangedRange {
+        let back = if self.random.random_bool(0.8) { 0 } else { 20 };
+        let since = Revision(self.random.random_range(self.read.0.saturating_sub(back)..=self.read.0));
+        let name = |random: &mut StdRng| NAMES[random.random_range(0..NAMES.len())].into();
+        let start = name(&mut self.random);
+        let stop = self.random.random_bool(0.8).then(|| name(&mut self.random));
+        UnchangedRange { resource: self.things, start, stop, since }
     }
 
     fn mutation(&mut self, live: &[(Key, Revision)]) -> Mutation {
@@ -296,6 +322,15 @@ impl Test {
         }
         if self.random.random_bool(0.3) {
             mutation.shares = Some(Arc::new(self.requirement(live)));
+        }
+        if self.random.random_bool(0.2) {
+            mutation = mutation.requiring_unchanged(self.range());
+        }
+        if let Change::Put { value, .. } = &mut mutation.change
+            && mutation.key.resource == self.things
+            && self.random.random_bool(0.3)
+        {
+            *value = value.clone().stamped();
         }
         if self.charges && self.random.random_bool(0.3) {
             mutation.charges = (0..self.random.random_range(1..3)).map(|_| self.charge()).collect();

@@ -236,7 +236,7 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration, am
         Fault::StatementsCancelled => {
             // What commits a batch is not cancelled: it would be answered without having waited for the standby.
             let cancel = "SELECT COUNT(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane' \
-                 AND state = 'active' AND query <> 'COMMIT' AND query NOT LIKE '%commit_batch_2%' AND query NOT LIKE '%INTO batches%' AND query_start < now() - interval '5 ms'";
+                 AND state = 'active' AND query <> 'COMMIT' AND query NOT LIKE '%commit_batch_3%' AND query NOT LIKE '%INTO batches%' AND query_start < now() - interval '5 ms'";
             let until = Instant::now() + lasts;
             while Instant::now() < until {
                 cluster.try_execute(cancel).await;

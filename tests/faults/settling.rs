@@ -44,7 +44,7 @@ async fn a_commit_lost_in_a_crash_is_not_taken_for_somebody_elses() {
             async move { backend.commit(&write, Revision(0)).await }
         });
         const WAITING: &str =
-            "FROM pg_stat_activity WHERE query LIKE '%CALL commit_batch_2%' AND wait_event = 'advisory'";
+            "FROM pg_stat_activity WHERE query LIKE '%CALL commit_batch_3%' AND wait_event = 'advisory'";
         while cluster.number(&format!("SELECT COUNT(*) {WAITING}")).await == 0 {
             pause().await;
         }

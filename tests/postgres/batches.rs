@@ -332,8 +332,8 @@ async fn a_procedure_that_is_gone_or_changed_is_noticed_at_the_start() {
         Ok(_) => panic!("opened"),
     };
     let Database::Postgres(schema) = &database else { unreachable!("made above") };
-    const NAME: &str = "commit_batch_2";
-    let source = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'commit_batch_2' \
+    const NAME: &str = "commit_batch_3";
+    let source = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'commit_batch_3' \
                   AND pronamespace = current_schema()::regnamespace";
     let mut connection = postgres::connect(&schema.url()).await;
     let definition: String =

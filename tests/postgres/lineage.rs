@@ -166,7 +166,7 @@ async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
         let backend = backend.clone();
         async move { try_to_write(&*backend, resource, "waits").await }
     });
-    let committing = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%CALL commit_batch_2%'");
+    let committing = format!("SELECT COUNT(*) {WAITS} AND query LIKE '%CALL commit_batch_3%'");
     while cluster.number(&committing).await == 0 {
         pause().await;
     }

@@ -179,8 +179,9 @@ async fn who_holds_the_clock_and_says_nothing_delays_no_migration() {
     database.open().await.close().await;
     database
         .execute(
-            "ALTER TABLE clock DROP COLUMN identity, DROP COLUMN made, DROP COLUMN committed_ms; \
-             ALTER TABLE changes DROP COLUMN committed_ms, DROP COLUMN writer; DROP PROCEDURE commit_batch_2; \
+            "ALTER TABLE clock DROP COLUMN identity, DROP COLUMN made, DROP COLUMN committed_ms, DROP COLUMN lag; \
+             ALTER TABLE changes DROP COLUMN committed_ms, DROP COLUMN writer, DROP COLUMN uncounted; \
+             DROP PROCEDURE commit_batch_2; DROP PROCEDURE commit_batch_3; \
              DROP TABLE marks, writers, floors, turns, audit_other_events; \
              ALTER TABLE audit_events DROP COLUMN size; CREATE INDEX audit_events_by_time ON audit_events (at); \
              DELETE FROM _sqlx_migrations WHERE version >= 8",

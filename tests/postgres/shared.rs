@@ -104,7 +104,7 @@ async fn each_store_has_its_own_revisions_changes_and_compaction() {
     assert_eq!((feed(one, begun.0, None, 10).await.len(), feed(two, begun.1, None, 10).await.len()), (5, 1));
 
     let (before, untouched) = (Revision(last.0 - 1), two.clock().await.expect("clock"));
-    assert_eq!(give_up(one, last).await, Clock { revision: last, compacted: last });
+    assert_eq!(give_up(one, last).await, Clock { revision: last, compacted: last, lag: 0 });
     assert!(one.sweep(100).await.expect("sweep").changes > 0);
     let gone = list(one, &Scan::all(in_one), before).await.expect_err("compacted");
     assert!(matches!(gone, Error::Compacted { oldest } if oldest == last), "{gone}");

@@ -42,7 +42,7 @@ pub async fn advancing_gives_up_older_states(database: &Database) {
     let first = pass(&*backend, create(&key, 1)).await;
     let second = pass(&*backend, update(&key, first, 2)).await;
     let to = Revision(second.0 + 1000);
-    let jumped = Clock { revision: to, compacted: to };
+    let jumped = Clock { revision: to, compacted: to, lag: 0 };
     assert_eq!(backend.advance_clock(to).await.expect("advance"), jumped);
     assert_eq!(backend.advance_clock(second).await.expect("advance"), jumped, "it never goes back");
     let error = list(&*backend, &Scan::all(resource), second).await.expect_err("forgotten");

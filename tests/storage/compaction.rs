@@ -26,7 +26,7 @@ pub async fn history_ends_at_the_compacted_revision(database: &Database) {
     let changes_before = feed(&*backend, third, None, 100).await.len();
 
     let clock = give_up(&*backend, third).await;
-    assert_eq!(clock, Clock { revision: fourth, compacted: third });
+    assert_eq!(clock, Clock { revision: fourth, compacted: third, lag: 0 });
     for swept in [false, true] {
         if swept {
             assert_eq!(backend.sweep(100).await.expect("sweep").changes, 3);
@@ -98,12 +98,12 @@ pub async fn never_goes_back_or_ahead_of_the_clock(database: &Database) {
     }
     let end = backend.clock().await.expect("clock").revision;
     let at = Revision(end.0 - 2);
-    let clock = Clock { revision: end, compacted: at };
+    let clock = Clock { revision: end, compacted: at, lag: 0 };
     assert_eq!(give_up(&*backend, at).await, clock);
     assert_eq!(give_up(&*backend, Revision(end.0 - 4)).await, clock);
     assert_eq!(give_up(&*backend, Revision(0)).await, clock);
     let ahead = give_up(&*backend, Revision(end.0 + 100)).await;
-    assert_eq!(ahead, Clock { revision: end, compacted: end });
+    assert_eq!(ahead, Clock { revision: end, compacted: end, lag: 0 });
     assert_eq!(backend.sweep(100).await.expect("sweep").changes, 5);
     assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), 5);
 }

@@ -5,6 +5,7 @@ mod support;
 
 mod clock;
 mod compaction;
+mod counting;
 mod feed;
 mod forks;
 mod history;
@@ -72,6 +73,13 @@ conformance! {
         feed {
             tells_every_write_with_its_values,
             comes_in_pieces,
+        }
+        counting {
+            a_unit_has_one_revision_or_none,
+            no_page_ends_within_a_unit,
+            a_unit_of_thousands_is_one_revision,
+            a_range_that_changes_fails_the_write,
+            counts_survive_compaction_and_a_restart,
         }
         history {
             a_time_is_a_revision,

@@ -29,6 +29,7 @@ mod migrations;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod registration;
+mod sequence;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod shared;
 #[cfg(feature = "sqlite")]
@@ -52,7 +53,7 @@ use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 
 pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
-pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
+pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement, UnchangedRange};
 pub use compactor::{Compaction, compact_regularly};
 pub use contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
 pub use error::{DriverError, Error, OpenError};
@@ -64,6 +65,7 @@ pub use history::{
 pub use layer::Layer;
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};
+pub use sequence::{Counting, split_stamp};
 pub use stale::{Format, Stale, StaleRow};
 pub use unit::{Unit, Units};
 pub use value::{Decode, Decoded, Value};
@@ -104,6 +106,8 @@ pub struct Clock {
     pub revision: Revision,
     /// States before this one may be gone; the state at this very revision is still readable.
     pub compacted: Revision,
+    /// How many changes up to `revision` take no revision in etcd's terms; see [`Counting`].
+    pub lag: i64,
 }
 
 impl Clock {
@@ -118,9 +122,9 @@ impl Clock {
         Ok(())
     }
 
-    /// The clock as it would stand if nothing had been committed after `limit`.
-    fn until(self, limit: Revision) -> Self {
-        Self { revision: self.revision.min(limit), ..self }
+    /// The newest revision in etcd's terms.
+    pub fn etcd_revision(self) -> i64 {
+        self.revision.0 as i64 - self.lag
     }
 
     /// Whether the changes after `after` can be read. The caller has seen `after` committed, so a clock below it is an
@@ -214,24 +218,30 @@ pub struct ChangeRow {
     /// The version that this write replaced, if there was one. Filled in only when the feed of a single resource is
     /// read.
     pub previous: Option<(Revision, Bytes)>,
+    pub counting: Counting,
 }
 
-/// A part of the changefeed.
+/// A part of the changefeed. It never ends between changes that [share](Counting::Shared) a revision.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// Sorted by revision.
     pub rows: Vec<ChangeRow>,
     /// The feed is complete up to here: the last row's revision, or the clock's when the feed was read to its end.
     pub through: Revision,
+    /// Whether there may be more rows than the caller wanted.
+    pub cut: bool,
 }
 
 impl Changes {
     /// The changes that a query returned which read at most `limit` rows after `after`, while the clock stood at
-    /// `current`.
-    fn new(rows: Vec<ChangeRow>, limit: u32, after: Revision, current: Revision) -> Self {
-        let cut = rows.len() >= limit as usize;
-        let through = rows.last().filter(|_| cut).map_or(current.max(after), |row| row.revision);
-        Self { rows, through }
+    /// `current`. `None` if the limit cuts the first revision short: the query needs a greater one.
+    fn new(mut rows: Vec<ChangeRow>, limit: u32, after: Revision, current: Revision) -> Option<Self> {
+        if limit == 0 || rows.len() < limit as usize {
+            return Some(Self { rows, through: current.max(after), cut: false });
+        }
+        while rows.pop_if(|last| last.counting == Counting::Shared).is_some() {}
+        let through = rows.last()?.revision;
+        Some(Self { rows, through, cut: true })
     }
 }
 
@@ -279,4 +289,5 @@ pub struct OwnWrite {
     pub key: Key,
     /// The [decoded](Decode) value; `None` for a deletion.
     pub object: Option<Arc<Decoded>>,
+    pub counting: Counting,
 }

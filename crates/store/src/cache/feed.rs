@@ -217,8 +217,7 @@ impl Feed {
                 }
                 Err(error) => return Err(error),
             };
-            let full = changes.rows.len() == limit as usize;
-            let through = changes.through;
+            let (cut, through) = (changes.cut, changes.through);
             let gauge = self.runtime.metrics.cache_lag();
             let lag = |at: Revision| gauge.set(through.0.saturating_sub(at.0) as f64);
             lag(at);
@@ -226,12 +225,11 @@ impl Feed {
             self.take(changes.rows.into_iter().map(|row| Applied::read(source, row))).await?;
             let reached = self.cache.revision();
             lag(reached);
-            if !full {
-                return if reached < through {
-                    self.heal(Gap { after: reached, found: through }).await
-                } else {
-                    Ok(())
-                };
+            if reached < through {
+                return self.heal(Gap { after: reached, found: through }).await;
+            }
+            if !cut {
+                return Ok(());
             }
         }
     }
@@ -337,7 +335,7 @@ impl Applied {
 
     /// A write of this server; `None` if its value came without its object.
     fn own(write: OwnWrite) -> Option<Self> {
-        let OwnWrite { revision, key, object } = write;
+        let OwnWrite { revision, key, object, .. } = write;
         let object = object.map(|object| object.downcast().ok());
         let object = match object {
             Some(object) => Some(object?),

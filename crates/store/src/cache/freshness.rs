@@ -165,7 +165,7 @@ mod tests {
         let (freshness, asked) = (Freshness::new(Counter::noop()), AtomicUsize::new(0));
         let question = async || {
             let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;
-            Ok(Clock { revision: Revision(number), compacted: Revision(0) })
+            Ok(Clock { revision: Revision(number), compacted: Revision(0), lag: 0 })
         };
         let revision = |answer: Result<Clock, Error>| answer.map(|clock| clock.revision.0).ok();
         assert_eq!(revision(freshness.ask(freshness.next(), question).await), Some(1));
@@ -184,7 +184,7 @@ mod tests {
             freshness.ask(freshness.next(), async || {
                 let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;
                 answers.acquire().await.expect("never closed").forget();
-                Ok(Clock { revision: Revision(number), compacted: Revision(0) })
+                Ok(Clock { revision: Revision(number), compacted: Revision(0), lag: 0 })
             })
         };
         let mut first = Box::pin(ask());
@@ -204,7 +204,7 @@ mod tests {
     /// How long callers wait who come one after the other, at these moments, while a query takes so long.
     fn waits(takes: Duration, came: impl Iterator<Item = Duration>) -> Vec<Duration> {
         let start = Instant::now();
-        let answer = Ok(Clock { revision: Revision(1), compacted: Revision(0) });
+        let answer = Ok(Clock { revision: Revision(1), compacted: Revision(0), lag: 0 });
         let (mut state, started) = (State { takes, ..State::default() }, AtomicU64::new(0));
         let mut callers: Vec<(Instant, Option<u64>)> = came.map(|came| (start + came, None)).collect();
         let (mut queries, mut waits, mut now) = (Vec::new(), Vec::new(), start);
@@ -257,10 +257,9 @@ mod tests {
         let freshness = Freshness::new(Counter::noop());
         let mut gone = Box::pin(freshness.ask(freshness.next(), async || std::future::pending().await));
         assert!(gone.as_mut().now_or_never().is_none());
-        let mut waiting = Box::pin(
-            freshness
-                .ask(freshness.next(), async || Ok(Clock { revision: Revision(7), compacted: Revision(0) })),
-        );
+        let mut waiting = Box::pin(freshness.ask(freshness.next(), async || {
+            Ok(Clock { revision: Revision(7), compacted: Revision(0), lag: 0 })
+        }));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(gone);
         assert_eq!(waiting.await.expect("an answer").revision, Revision(7));

@@ -30,7 +30,7 @@ impl Opening {
     }
 
     async fn open_change(&self, row: ChangeRow) -> ChangeRow {
-        let ChangeRow { revision, key, kind, value, previous } = row;
+        let ChangeRow { revision, key, kind, value, previous, counting } = row;
         let open = |value: Bytes| self.encryption.open(key.resource, &key.namespace, &key.name, value);
         let value = match value {
             Some(value) => Some(open(value).await),
@@ -40,7 +40,7 @@ impl Opening {
             Some((revision, value)) => Some((revision, open(value).await)),
             None => None,
         };
-        ChangeRow { revision, key, kind, value, previous }
+        ChangeRow { revision, key, kind, value, previous, counting }
     }
 }
 
@@ -104,12 +104,12 @@ impl Layer for Opening {
         resource: Option<ResourceId>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        let found = self.inner.changes(after, resource, limit).await?;
+        let mut found = self.inner.changes(after, resource, limit).await?;
         let mut rows = Vec::with_capacity(found.rows.len());
-        for row in found.rows {
+        for row in std::mem::take(&mut found.rows) {
             rows.push(self.open_change(row).await);
         }
-        Ok(Changes { rows, through: found.through })
+        Ok(Changes { rows, ..found })
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {

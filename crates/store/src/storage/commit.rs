@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::counting::{Charge, Counted};
 use super::judge::Write;
-use super::{AuditRow, Author, Key, Units, Value};
+use super::{AuditRow, Author, Counting, Key, ResourceId, Units, Value};
 use crate::revision::Revision;
 
 /// The most mutations that the writer gathers into a batch.
@@ -23,6 +23,8 @@ pub struct Mutation {
     pub requires: Vec<Requirement>,
     /// A precondition that it shares with many other writes, so that none of them copies it.
     pub shares: Option<Arc<Requirement>>,
+    /// Ranges of rows that must not have changed since its caller looked at them.
+    pub unchanged: Vec<UnchangedRange>,
     /// The revision of the state that showed the caller what is *not* there, where a decision rests on that: a namespace
     /// may go since it is empty. No version of a row proves it after a failover that has taken back the deletion of what
     /// was there. So the write is [outdated](Outcome::Outdated) if history up to this revision has been given up since.
@@ -33,6 +35,8 @@ pub struct Mutation {
     pub audit: Option<Arc<AuditRow>>,
     /// The writer of the change; `None` if that is not recorded.
     pub author: Option<Arc<Author>>,
+    /// How the write counts in etcd's terms, as its [unit](super::Unit) wants it.
+    pub counting: Counting,
 }
 
 /// A precondition on another row than the one that a [`Mutation`] writes, for example that the namespace of a new
@@ -42,6 +46,27 @@ pub struct Mutation {
 pub struct Requirement {
     pub key: Key,
     pub expect: Expect,
+}
+
+/// A precondition on all rows of a resource with names in a range, those that are not there included: none has been made,
+/// changed or deleted since a revision. It is judged as a [`Requirement`] is, and costs as much as has been written to the
+/// resource since. It fails if history up to the revision has been given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnchangedRange {
+    pub resource: ResourceId,
+    /// The first name, in the order of bytes.
+    pub start: Arc<str>,
+    /// The first name behind the range; `None` if the range has no upper end.
+    pub stop: Option<Arc<str>>,
+    pub since: Revision,
+}
+
+impl UnchangedRange {
+    pub(super) fn covers(&self, key: &Key) -> bool {
+        key.resource == self.resource
+            && *key.name >= *self.start
+            && self.stop.as_deref().is_none_or(|stop| *key.name < *stop)
+    }
 }
 
 /// The precondition on a row, judged inside the transaction.
@@ -62,10 +87,12 @@ impl Mutation {
             change,
             requires: Vec::new(),
             shares: None,
+            unchanged: Vec::new(),
             decided_at: None,
             charges: Vec::new(),
             audit: None,
             author: None,
+            counting: Counting::Own,
         }
     }
 
@@ -80,6 +107,12 @@ impl Mutation {
         if let Change::Put { value, .. } = &mut self.change {
             *value = value.clone().unlimited();
         }
+        self
+    }
+
+    /// Adds a range that must not have changed.
+    pub fn requiring_unchanged(mut self, range: UnchangedRange) -> Self {
+        self.unchanged.push(range);
         self
     }
 
@@ -119,6 +152,11 @@ pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
         }
     }
     keys
+}
+
+/// The ranges of all mutations of a batch, in their order.
+pub(super) fn ranges(batch: &[Mutation]) -> impl Iterator<Item = &UnchangedRange> {
+    batch.iter().flat_map(|mutation| &mutation.unchanged)
 }
 
 #[derive(Clone, Debug)]
@@ -187,6 +225,9 @@ pub enum Outcome {
         requirement: usize,
         found: Option<Revision>,
     },
+    /// The mutation's own precondition and its requirements held, but a row of one of its
+    /// [ranges](Mutation::unchanged) has changed.
+    RangeChanged,
     /// Another operation of the same [unit](super::Unit) has not passed; or the row that a [`Change::Count`] writes was not
     /// charged by the batch.
     Apart,

@@ -66,6 +66,14 @@ pub trait Reads: Send + Sync + 'static {
     /// swept meanwhile are left out.
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error>;
 
+    /// How many changes up to `at` take no revision in etcd's terms; see [`Counting`](super::Counting). `at` may be every
+    /// revision from the watch horizon on.
+    async fn lag_at(&self, at: Revision) -> Result<i64, Error>;
+
+    /// The last revision at which `revision` is the newest one in etcd's terms, and at which no unit is cut in two. Fails
+    /// below the watch horizon, and above the clock, with revisions in etcd's terms.
+    async fn sequence_of(&self, revision: i64) -> Result<Revision, Error>;
+
     /// How many live rows `scan` has as of `at`; the scan's limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
 
@@ -85,8 +93,8 @@ pub trait Reads: Send + Sync + 'static {
 /// The changefeed: all writes of all servers, in revision order.
 #[async_trait]
 pub trait Feed: Send + Sync + 'static {
-    /// Up to `limit` changes after `after`, which must be a revision that was committed once. For one resource, the
-    /// rows carry the values that the changes replaced; for all resources (`None`) they do not.
+    /// Up to `limit` changes after `after`, which must be a revision that was committed once; more than `limit`, or less,
+    /// where it would separate changes that [share](super::Counting::Shared) a revision. For one resource, the rows carry the values that the changes replaced; for all resources (`None`) they do not.
     async fn changes(
         &self,
         after: Revision,

@@ -12,7 +12,7 @@ use super::commit::required_keys;
 use super::counting::{Account, Counted};
 use super::{
     Change, ChangeKind, Error, Expect, Fence, Key, Mutation, Outcome, RegistryChange, Requirement, Terms,
-    Units,
+    UnchangedRange, Units,
 };
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
@@ -33,6 +33,8 @@ pub struct Write {
     pub revision: Revision,
     pub kind: ChangeKind,
     pub previous: Option<Revision>,
+    /// The revision of the write in etcd's terms.
+    pub etcd_revision: i64,
 }
 
 /// The state of the database, read while the clock's lock is held.
@@ -46,6 +48,9 @@ pub struct Found<'a> {
     pub registered: bool,
     /// The clock's `compacted`: a failover that may have taken commits back has raised it above all of them.
     pub compacted: Revision,
+    /// Whether each of the batch's [ranges](super::commit::ranges) has changed.
+    pub changed: &'a [bool],
+    pub lag: i64,
 }
 
 /// Judges a batch under its terms. Also returns the change of the registry to carry out: the requested one if all
@@ -92,8 +97,12 @@ struct Judging<'a> {
     current: HashMap<&'a Key, Option<Revision>>,
     /// The counted rows, while they are as the database has them or as the batch has counted them.
     accounts: HashMap<&'a Key, Open>,
+    /// For each range of the mutations that are still to be judged, whether it has changed before the batch.
+    changed: &'a [bool],
     /// The revision of the next write.
     next: Revision,
+    /// The newest revision in etcd's terms.
+    etcd_revision: i64,
     verdict: Verdict,
 }
 
@@ -111,7 +120,7 @@ impl<'a> Judging<'a> {
     fn new(
         batch: &'a [Mutation],
         base: Revision,
-        Found { live, counted, compacted, .. }: Found<'a>,
+        Found { live, counted, compacted, changed, lag, .. }: Found<'a>,
         lost: Option<&'a Fence>,
     ) -> Self {
         let mut current = HashMap::with_capacity(batch.len());
@@ -123,7 +132,8 @@ impl<'a> Judging<'a> {
             true => HashMap::new(),
             false => open_accounts(batch, live, counted),
         };
-        Self { batch, live, lost, compacted, current, accounts, next: Revision(base.0 + 1), verdict }
+        let (next, etcd_revision) = (Revision(base.0 + 1), base.0 as i64 - lag);
+        Self { batch, live, lost, compacted, current, accounts, changed, next, etcd_revision, verdict }
     }
 
     fn one(&mut self, index: usize) {
@@ -139,12 +149,30 @@ impl<'a> Judging<'a> {
         let key = &self.batch[index].key;
         let Some(Open { account, charged: true }) = self.accounts.get(key) else { return Outcome::Apart };
         counted.set(account.change());
-        let revision = self.next;
+        self.current.insert(key, Some(self.next));
+        self.write(index, ChangeKind::Modified, self.live[index])
+    }
+
+    /// Adds a write to the verdict.
+    fn write(&mut self, index: usize, kind: ChangeKind, previous: Option<Revision>) -> Outcome {
+        let counting = self.batch[index].counting;
+        let (revision, etcd_revision) = (self.next, counting.revision_after(self.etcd_revision));
+        self.verdict.writes.push(Write { index, revision, kind, previous, etcd_revision });
         self.next = Revision(revision.0 + 1);
-        self.current.insert(key, Some(revision));
-        let previous = self.live[index];
-        self.verdict.writes.push(Write { index, revision, kind: ChangeKind::Modified, previous });
+        self.etcd_revision = counting.newest_after(self.etcd_revision);
         Outcome::Committed(revision)
+    }
+
+    /// Whether a range that a mutation wants unchanged has changed, before the batch or by it. Each mutation asks once.
+    fn range_changed(&mut self, mutation: &Mutation) -> bool {
+        let wanted = &mutation.unchanged;
+        let (before, rest) = self.changed.split_at(wanted.len().min(self.changed.len()));
+        self.changed = rest;
+        let given_up = |range: &UnchangedRange| range.since < self.compacted;
+        let written = |range: &UnchangedRange| {
+            self.verdict.writes.iter().any(|write| range.covers(&self.batch[write.index].key))
+        };
+        before.contains(&true) || wanted.iter().any(|range| given_up(range) || written(range))
     }
 
     /// Adds a mutation's charges to their rows, or none of them. Returns the index of the one that does not fit.
@@ -196,7 +224,7 @@ impl<'a> Judging<'a> {
         let keys = mutations.iter().map(|mutation| &mutation.key).chain(charged);
         let accounts = self.saved(mutations);
         let before: Vec<_> = keys.map(|key| (key, self.current.get(key).copied())).collect();
-        let (next, writes) = (self.next, self.verdict.writes.len());
+        let (next, etcd_revision, writes) = (self.next, self.etcd_revision, self.verdict.writes.len());
         group.clone().for_each(|index| self.one(index));
         let outcomes = &mut self.verdict.outcomes[group];
         let is_whole = outcomes.iter().all(|outcome| matches!(outcome, Outcome::Committed(_)));
@@ -208,7 +236,7 @@ impl<'a> Judging<'a> {
                 *outcome = Outcome::Apart;
             }
         }
-        self.next = next;
+        (self.next, self.etcd_revision) = (next, etcd_revision);
         self.verdict.writes.truncate(writes);
         self.accounts.extend(accounts);
         for (key, live) in before {
@@ -221,6 +249,7 @@ impl<'a> Judging<'a> {
 
     fn outcome(&mut self, index: usize) -> Outcome {
         let mutation = &self.batch[index];
+        let range_changed = self.range_changed(mutation);
         if self.lost.is_some_and(|fence| !fence.exempts(mutation)) {
             return Outcome::Fenced;
         }
@@ -249,15 +278,17 @@ impl<'a> Judging<'a> {
         if let Some(unmet) = shared.filter(|_| !strikes(Bug::ConfigurationIgnored)) {
             return unmet;
         }
-        let revision = self.next;
-        let after = (kind != ChangeKind::Deleted).then_some(revision);
-        if mutation.requires.is_empty() && mutation.charges.is_empty() {
+        let after = (kind != ChangeKind::Deleted).then_some(self.next);
+        if mutation.requires.is_empty() && mutation.charges.is_empty() && !range_changed {
             *slot = after;
         } else {
             if let Some(unmet) = first_unmet(&mutation.requires, &self.current)
                 && !strikes(Bug::RequirementIgnored)
             {
                 return unmet;
+            }
+            if range_changed && !strikes(Bug::RequirementIgnored) {
+                return Outcome::RangeChanged;
             }
             if let Err(charge) = self.charge_all(mutation) {
                 return Outcome::Unfit { charge };
@@ -268,9 +299,7 @@ impl<'a> Judging<'a> {
         if !self.accounts.is_empty() {
             self.accounts.remove(&mutation.key);
         }
-        self.next = Revision(revision.0 + 1);
-        self.verdict.writes.push(Write { index, revision, kind, previous: found });
-        Outcome::Committed(revision)
+        self.write(index, kind, found)
     }
 }
 

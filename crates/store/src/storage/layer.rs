@@ -63,6 +63,8 @@ layers! {
         async fn scan(scan: Scan, at: Revision) -> Result<RowStream, Error>;
         async fn live_revisions(resources: &[ResourceId], at: Revision) -> Result<Vec<Vec<Revision>>, Error>;
         async fn rows_of(revisions: Vec<Revision>) -> Result<BlockStream, Error>;
+        async fn lag_at(at: Revision) -> Result<i64, Error>;
+        async fn sequence_of(revision: i64) -> Result<Revision, Error>;
         async fn count(scan: &Scan, at: Revision) -> Result<u64, Error>;
         async fn stale_rows(stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error>;
         async fn stale_count(stale: &Stale) -> Result<u64, Error>;

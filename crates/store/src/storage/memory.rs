@@ -21,7 +21,7 @@ use bytes::Bytes;
 pub use self::base::{Base, BaseObject};
 use self::tables::Tables;
 use super::audit::KEPT_IN_MEMORY;
-use super::commit::audit_rows;
+use super::commit::{audit_rows, ranges};
 use super::counting::counted_versions;
 use super::judge::{Found, judge_under};
 use super::token_key::rotate;
@@ -129,8 +129,9 @@ impl Commits for Memory {
         let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
         let versions = counted_versions(mutations, &live).into_iter();
         let counted = versions.filter_map(|at| Some((at, held.tables.version(at)?.value.clone()))).collect();
-        let compacted = held.tables.clock.compacted;
-        let found = Found { live: &live, counted: &counted, registered, compacted };
+        let changed: Vec<bool> = ranges(mutations).map(|range| held.tables.has_changed(range)).collect();
+        let Clock { compacted, lag, .. } = held.tables.clock;
+        let found = Found { live: &live, counted: &counted, registered, compacted, changed: &changed, lag };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         held.tables.write(mutations, &verdict.writes, self.clock.millis());
         held.add_audit_rows(audit_rows(mutations, &verdict.writes).into_iter().cloned());
@@ -174,6 +175,14 @@ impl Reads for Memory {
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
         Ok(reads::rows_of(self.picture(), revisions))
+    }
+
+    async fn lag_at(&self, at: Revision) -> Result<i64, Error> {
+        Ok(self.picture_at(at)?.lag_at(at))
+    }
+
+    async fn sequence_of(&self, revision: i64) -> Result<Revision, Error> {
+        self.picture().sequence_of(revision)
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
@@ -249,7 +258,7 @@ impl Upkeep for Memory {
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
         let tables = &mut self.lock().tables;
         if tables.clock.revision < floor {
-            tables.clock = Clock { revision: floor, compacted: floor };
+            tables.clock = Clock { revision: floor, compacted: floor, ..tables.clock };
             tables.floors.clear();
             tables.other_floors = floor;
         }

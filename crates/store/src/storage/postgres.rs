@@ -17,6 +17,7 @@ mod lent;
 mod lineage;
 mod link;
 mod listener;
+mod needs;
 mod numbers;
 mod places;
 mod pool;
@@ -79,6 +80,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0010_audit_other_events.sql",
     "0011_audit_event_sizes.sql",
     "0012_history.sql",
+    "0013_counting.sql",
 );
 
 /// A store in one PostgreSQL schema.
@@ -266,6 +268,14 @@ impl Reads for Postgres {
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
         reads::rows_of(&self.scans, revisions).await
+    }
+
+    async fn lag_at(&self, at: Revision) -> Result<i64, Error> {
+        long(reads::lag_at_revision(&self.pool, at)).await
+    }
+
+    async fn sequence_of(&self, revision: i64) -> Result<Revision, Error> {
+        long(reads::sequence(&self.pool, revision)).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

@@ -6,12 +6,41 @@ macro_rules! shared_queries {
     ($connection:ty, $row:ty, $change:literal) => {
         /// The clock, as the connection sees it.
         pub async fn clock(connection: &mut $connection) -> Result<Clock, Error> {
-            let clock = sqlx::query_as("SELECT revision, compacted FROM clock").fetch_one(connection);
+            let clock = sqlx::query_as("SELECT revision, compacted, lag FROM clock").fetch_one(connection);
             clock.await.map(clock_of).map_err(unavailable)
         }
 
-        fn clock_of((revision, compacted): (i64, i64)) -> Clock {
-            Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) }
+        fn clock_of((revision, compacted, lag): (i64, i64, i64)) -> Clock {
+            Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64), lag }
+        }
+
+        /// The lag at a revision that can be read in the connection's snapshot.
+        pub async fn lag_at(connection: &mut $connection, at: Revision) -> Result<i64, Error> {
+            let lag = sqlx::query_scalar(include_str!("../sql/lag_at.sql")).bind(at.0 as i64);
+            lag.fetch_one(connection).await.map_err(unavailable)
+        }
+
+        /// The last revision at which one in etcd's terms is the newest, in the connection's snapshot, whose clock is this.
+        pub async fn sequence_of(
+            connection: &mut $connection,
+            clock: Clock,
+            revision: i64,
+        ) -> Result<Revision, Error> {
+            let compacted = clock.compacted.0 as i64;
+            let lag = lag_at(connection, clock.compacted).await?;
+            $crate::storage::sequence::check_counted(revision, compacted - lag, clock.etcd_revision())?;
+            if revision == clock.etcd_revision() {
+                return Ok(clock.revision);
+            }
+            let last = sqlx::query_scalar(include_str!("../sql/sequence_of.sql"));
+            let last: i64 = last
+                .bind(compacted)
+                .bind(lag)
+                .bind(revision)
+                .fetch_one(connection)
+                .await
+                .map_err(unavailable)?;
+            Ok(Revision(last as u64))
         }
 
         /// Rows of a resource that are stored in an outdated encoding, after a namespace and a name.
@@ -74,12 +103,14 @@ macro_rules! shared_queries {
             let value: Vec<u8> = row.try_get($change + 6).map_err(corrupt)?;
             let before: Option<Vec<u8>> = row.try_get($change + 7).map_err(corrupt)?;
             let previous = previous.zip(before);
+            let counting = Counting::from_code(row.try_get($change + 8).map_err(corrupt)?)?;
             Ok(ChangeRow {
                 revision: Revision(revision as u64),
                 key: Key::new(ResourceId(resource), namespace, name),
                 kind,
                 value: (kind != ChangeKind::Deleted).then(|| Bytes::from(value)),
                 previous: previous.map(|(revision, value)| (Revision(revision as u64), value.into())),
+                counting,
             })
         }
     };

@@ -14,6 +14,7 @@ mod history;
 mod log;
 mod reads;
 mod registration;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -37,15 +38,17 @@ use self::anchor::Anchor;
 use self::error::unavailable;
 use self::failure::Failure;
 use self::files::Files;
+use self::statements::Statements;
 use self::write_connection::{Opened, WriteConnection};
+use super::commit::ranges;
 use super::counting::counted_versions;
 use super::history::KnownAuthors;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Commits, DriverError,
-    Error, Feed, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms,
-    TokenKey, Upkeep,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Commits, Counting,
+    DriverError, Error, Feed, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow,
+    Swept, Terms, TokenKey, Upkeep,
 };
 use crate::revision::Revision;
 use crate::scheduling::Scheduling;
@@ -63,6 +66,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = embedded_migrations!(
     "0007_audit_other_events.sql",
     "0008_audit_event_sizes.sql",
     "0009_history.sql",
+    "0010_counting.sql",
 );
 
 /// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
@@ -89,7 +93,7 @@ pub struct Sqlite {
     writer: Arc<WriteConnection>,
     readers: SqlitePool,
     scans: SqlitePool,
-    statements: batch::Statements,
+    statements: Statements,
     clock: WallClock,
     authors: KnownAuthors,
 }
@@ -134,7 +138,7 @@ impl Sqlite {
             options.connect_lazy_with(reading.clone())
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
-        let (statements, authors) = (batch::Statements::new(), KnownAuthors::default());
+        let (statements, authors) = (Statements::new(), KnownAuthors::default());
         Ok(Self { writer: Arc::new(writer), readers, scans, statements, clock, authors })
     }
 }
@@ -185,8 +189,9 @@ impl Commits for Sqlite {
         }
         let counted = counted_versions(mutations, &begun.live);
         let counted = batch::values_of(&mut turn.connection, &counted).await?;
-        let batch::Begun { live, registered, compacted, committed_ms, .. } = begun;
-        let found = Found { live: &live, counted: &counted, registered, compacted };
+        let changed = batch::changed(&mut turn.connection, ranges(mutations)).await?;
+        let batch::Begun { live, registered, compacted, lag, committed_ms, .. } = begun;
+        let found = Found { live: &live, counted: &counted, registered, compacted, changed: &changed, lag };
         let (verdict, registry) = judge_under(mutations, base, found, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
         let last = verdict.writes.last().map(|write| write.revision);
@@ -197,7 +202,10 @@ impl Commits for Sqlite {
         }
         let writes = &verdict.writes;
         let told = self.authors.tell(writes.iter().map(|write| mutations[write.index].author.as_ref()));
-        let stamp = batch::Stamp { committed_ms: self.clock.millis().max(committed_ms), told };
+        let uncounted =
+            writes.iter().filter(|write| mutations[write.index].counting != Counting::Own).count();
+        let committed_ms = self.clock.millis().max(committed_ms);
+        let stamp = batch::Stamp { committed_ms, lag: lag + uncounted as i64, told };
         let finished =
             batch::finish(&mut turn.connection, &statements, mutations, writes, registry, &stamp).await;
         match (self.writer.heed(finished), last) {
@@ -221,9 +229,8 @@ impl Commits for Sqlite {
 #[async_trait]
 impl Reads for Sqlite {
     async fn clock(&self) -> Result<Clock, Error> {
-        let mut connection = self.readers.acquire().await.map_err(unavailable)?;
-        let clock = reads::clock(&mut connection).await?;
-        Ok(clock.until(self.writer.durable()))
+        let durable = self.writer.durable();
+        reads::durable_clock(&mut *self.readers.acquire().await.map_err(unavailable)?, durable).await
     }
 
     async fn size(&self) -> Result<Option<u64>, Error> {
@@ -244,6 +251,17 @@ impl Reads for Sqlite {
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
         reads::rows_of(&self.scans, revisions).await
+    }
+
+    async fn lag_at(&self, at: Revision) -> Result<i64, Error> {
+        reads::lag_at(&mut *reads::snapshot(&self.readers, self.writer.durable(), at).await?, at).await
+    }
+
+    async fn sequence_of(&self, revision: i64) -> Result<Revision, Error> {
+        let durable = self.writer.durable();
+        let mut transaction = self.readers.begin().await.map_err(unavailable)?;
+        let clock = reads::durable_clock(&mut transaction, durable).await?;
+        reads::sequence_of(&mut transaction, clock, revision).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

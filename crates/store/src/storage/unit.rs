@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 
 use super::counting::{Counted, charged_keys};
-use super::{Batch, Change, Expect, Key, Mutation};
+use super::{Batch, Change, Counting, Expect, Key, Mutation};
 use crate::revision::Revision;
 
 /// The unit of a commit: operations that pass together or not at all. An operation is a [`Mutation`] with its compares
@@ -20,6 +20,22 @@ pub struct Unit {
 impl Unit {
     /// The unit of several operations, in their order.
     pub fn of(before: Vec<Mutation>, last: Mutation) -> Self {
+        Self { before, last }
+    }
+
+    /// The unit of several operations that share one revision in etcd's terms.
+    pub fn of_one_revision(before: Vec<Mutation>, last: Mutation) -> Self {
+        Self::counted(before, last, Counting::Own)
+    }
+
+    /// The unit of several operations that take no revision in etcd's terms.
+    pub fn of_no_revision(before: Vec<Mutation>, last: Mutation) -> Self {
+        Self::counted(before, last, Counting::None)
+    }
+
+    fn counted(mut before: Vec<Mutation>, mut last: Mutation, counting: Counting) -> Self {
+        before.iter_mut().for_each(|operation| operation.counting = Counting::Shared);
+        last.counting = counting;
         Self { before, last }
     }
 

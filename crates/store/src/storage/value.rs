@@ -26,12 +26,14 @@ pub struct Value {
     /// In bytes, before packing and encryption; 0 if the store's limit does not count for the value.
     length: usize,
     decode: Arc<dyn Decode>,
+    /// Whether the store puts the revision of the write before the bytes.
+    stamped: bool,
 }
 
 impl Value {
     /// A value whose limited length is not that of its bytes, since these are packed or encrypted.
     pub fn new(bytes: Bytes, length: usize, decode: Arc<dyn Decode>) -> Self {
-        Self { bytes, length, decode }
+        Self { bytes, length, decode, stamped: false }
     }
 
     /// The bytes to store.
@@ -41,6 +43,10 @@ impl Value {
 
     /// The bytes to store, for readers that support only this format.
     pub(super) fn bytes_in(&self, format: ValueFormat) -> Bytes {
+        // A stamped value has no format that the store knows.
+        if self.stamped {
+            return self.bytes.clone();
+        }
         // A value that was just made can always be opened.
         at_rest::in_format(&self.bytes, format).unwrap_or_else(|_| self.bytes.clone())
     }
@@ -55,6 +61,16 @@ impl Value {
         Self { length: 0, ..self }
     }
 
+    /// The same value, before which the store puts the revision of its write in etcd's terms, which nobody knows before
+    /// the commit. Readers [split](super::split_stamp) it off again.
+    pub fn stamped(self) -> Self {
+        Self { stamped: true, ..self }
+    }
+
+    pub(super) fn is_stamped(&self) -> bool {
+        self.stamped
+    }
+
     /// See [`Decode::decode`].
     pub(super) fn decode(&self, revision: Revision) -> Arc<Decoded> {
         self.decode.decode(revision)
@@ -64,7 +80,7 @@ impl Value {
 /// A value that is no more than its bytes.
 impl From<Bytes> for Value {
     fn from(bytes: Bytes) -> Self {
-        Self { length: bytes.len(), decode: Arc::new(bytes.clone()), bytes }
+        Self::new(bytes.clone(), bytes.len(), Arc::new(bytes))
     }
 }
 

@@ -38,7 +38,8 @@ pub enum Written<O: ?Sized = Decoded> {
     Committed { revision: Revision, object: Option<Arc<O>> },
     /// The precondition failed: at the revision `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
-    /// A [requirement](super::Requirement) failed: at the revision `judged_at` another version of its row was live.
+    /// A [requirement](super::Requirement) failed: at the revision `judged_at` another version of its row was live, or a
+    /// row of a range had changed.
     Unmet { judged_at: Revision },
 }
 
@@ -128,8 +129,8 @@ impl Store {
         self.write_unit(Unit::of(before, mutation)).await
     }
 
-    /// Writes a unit. The answer is that of its last operation.
-    async fn write_unit(&self, unit: Unit) -> Result<Written, Error> {
+    /// Writes a unit. The answer is that of its last operation: if another one has failed, it is unmet.
+    pub async fn write_unit(&self, unit: Unit) -> Result<Written, Error> {
         self.check_length(unit.operations())?;
         let (reply, answer) = oneshot::channel();
         self.queue.send(Pending { unit, reply }).await.map_err(|_| Error::Closed)?;
@@ -371,14 +372,16 @@ fn written(
         Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Outdated => return Err(Error::Outdated),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
-        Outcome::Unmet { .. } | Outcome::Unfit { .. } | Outcome::Apart => Written::Unmet { judged_at },
+        Outcome::Unmet { .. } | Outcome::RangeChanged | Outcome::Unfit { .. } | Outcome::Apart => {
+            Written::Unmet { judged_at }
+        }
         Outcome::Committed(revision) => {
-            let Mutation { key, change, .. } = mutation;
+            let Mutation { key, change, counting, .. } = mutation;
             let object = match change.into_settled() {
                 Change::Put { value, .. } => Some(value.decode(revision)),
                 Change::Delete | Change::Count(_) => None,
             };
-            writes.push(OwnWrite { revision, key, object: object.clone() });
+            writes.push(OwnWrite { revision, key, object: object.clone(), counting });
             Written::Committed { revision, object }
         }
     })

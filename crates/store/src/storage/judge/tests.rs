@@ -7,7 +7,7 @@ use crate::storage::{ResourceId, Unit};
 
 fn found(live: &[Option<Revision>]) -> Found<'_> {
     static NONE: LazyLock<HashMap<Revision, Bytes>> = LazyLock::new(HashMap::new);
-    Found { live, counted: &NONE, registered: true, compacted: Revision(5) }
+    Found { live, counted: &NONE, registered: true, compacted: Revision(5), changed: &[], lag: 0 }
 }
 
 fn mutation(name: &str, expect: Expect, put: bool) -> Mutation {
@@ -250,4 +250,67 @@ fn what_changes_the_registry_passes_as_a_whole() {
         |live: &[_]| judge_under(&apart(&batch), Revision(10), found(live), terms).expect("it stands");
     assert_eq!(judged(&[None, None, Some(Revision(3))]).1, Some(&change));
     assert_eq!(judged(&[None, None, Some(Revision(4))]).1, None);
+}
+
+#[test]
+fn changes_of_a_unit_share_a_revision_and_losers_take_none() {
+    let create = |name| mutation(name, Expect::Absent, true);
+    let batch: Units = [
+        create("a").into(),
+        Unit::of_one_revision(vec![create("b"), create("c")], create("d")),
+        Unit::of_one_revision(vec![create("e")], create("a")),
+        Unit::of_no_revision(vec![create("e")], create("f")),
+        Unit::of(vec![create("g")], create("h")),
+        Unit::of_one_revision(vec![], create("i")),
+    ]
+    .into_iter()
+    .collect();
+    let verdict = judge(&batch, Revision(10), Found { lag: 4, ..found(&vec![None; batch.len()]) }, None);
+    let counted: Vec<_> =
+        verdict.writes.iter().map(|write| (write.revision.0, write.etcd_revision)).collect();
+    let expected = [(11, 7), (12, 8), (13, 8), (14, 8), (15, 8), (16, 8), (17, 9), (18, 10), (19, 11)];
+    assert_eq!(counted, expected);
+}
+
+#[test]
+fn a_range_that_has_changed_fails_its_mutation() {
+    let range = |start: &str, stop: Option<&str>, since| UnchangedRange {
+        resource: ResourceId(1),
+        start: start.into(),
+        stop: stop.map(Into::into),
+        since: Revision(since),
+    };
+    let create = |name, range: &UnchangedRange| {
+        mutation(name, Expect::Absent, true).requiring_unchanged(range.clone())
+    };
+    let (low, high) = (range("a", Some("m"), 10), range("m", None, 10));
+    let batch = [
+        create("x", &low).requiring_unchanged(low.clone()),
+        // This one fails before its range is looked at, which the next one must not take for its own.
+        mutation("x", Expect::Absent, true).requiring_unchanged(high.clone()),
+        create("b", &low),
+        create("y", &high),
+        create("c", &low),
+        create("d", &range("e", Some("f"), 4)),
+        create("e", &range("e", Some("f"), 5)),
+        create("f", &low),
+    ];
+    let changed = [false, false, true, false, false, false, false, false, true];
+    let verdict = judge(&apart(&batch), Revision(10), Found { changed: &changed, ..found(&[None; 8]) }, None);
+    let committed = |n| Outcome::Committed(Revision(n));
+    let expected = [
+        committed(11),
+        Outcome::Conflict { found: Some(Revision(11)) },
+        committed(12),
+        // "x" is written by the batch.
+        Outcome::RangeChanged,
+        // So is "b".
+        Outcome::RangeChanged,
+        // History since then is given up.
+        Outcome::RangeChanged,
+        committed(13),
+        // Before the batch, and by it.
+        Outcome::RangeChanged,
+    ];
+    assert_eq!(verdict.outcomes, expected);
 }

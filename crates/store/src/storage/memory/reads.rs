@@ -47,16 +47,21 @@ pub fn rows_of(tables: Tables, revisions: Vec<Revision>) -> BlockStream {
     Box::pin(stream::iter((0..blocks).map(block)))
 }
 
-pub fn changes(tables: &Tables, after: Revision, resource: Option<ResourceId>, limit: u32) -> Changes {
-    let most = limit as usize;
-    let rows = match resource {
-        None => tables.changes_after(after).take(most).map(|change| change_row(change, None)).collect(),
-        Some(resource) => {
-            let changes = tables.changes_of(resource, after).take(most);
-            changes.map(|change| change_row(change, Some(tables))).collect()
+pub fn changes(tables: &Tables, after: Revision, resource: Option<ResourceId>, mut limit: u32) -> Changes {
+    loop {
+        let most = limit as usize;
+        let rows = match resource {
+            None => tables.changes_after(after).take(most).map(|change| change_row(change, None)).collect(),
+            Some(resource) => {
+                let changes = tables.changes_of(resource, after).take(most);
+                changes.map(|change| change_row(change, Some(tables))).collect()
+            }
+        };
+        match Changes::new(rows, limit, after, tables.clock.revision) {
+            Some(changes) => return changes,
+            None => limit = limit.saturating_mul(2),
         }
-    };
-    Changes::new(rows, limit, after, tables.clock.revision)
+    }
 }
 
 /// The live rows of `scan` that are stored in another encoding.
@@ -89,5 +94,6 @@ fn change_row(change: &Version, replaced: Option<&Tables>) -> ChangeRow {
         kind: change.kind,
         value: change.is_live().then(|| change.value.clone()),
         previous: previous.map(|version| (version.revision, version.value.clone())),
+        counting: change.counting,
     }
 }

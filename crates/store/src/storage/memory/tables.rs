@@ -4,6 +4,8 @@
 //! The tables of a fork lie over a [`Base`], copy on write: a row of the base is copied when a write first concerns its
 //! key, and from then on only the tables know the key.
 
+mod counting;
+
 use std::iter::{Peekable, from_fn};
 use std::sync::Arc;
 
@@ -14,7 +16,8 @@ use super::base::{Base, BaseObject, row_of};
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
-use crate::storage::{Author, Change, ChangeKind, Clock, Key, Mutation, ResourceId, Row, Scan};
+use crate::storage::sequence::stamped;
+use crate::storage::{Author, Change, ChangeKind, Clock, Counting, Key, Mutation, ResourceId, Row, Scan};
 
 /// The clock of a new store; the same as in the databases.
 const FIRST: Revision = Revision(1);
@@ -33,6 +36,7 @@ pub struct Version {
     pub uid: Arc<str>,
     pub committed_ms: i64,
     pub author: Option<Arc<Author>>,
+    pub counting: Counting,
 }
 
 /// A live row: of the tables, or of the base below them.
@@ -74,6 +78,8 @@ pub struct Tables {
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
     changes_by_resource: OrdSet<(ResourceId, Revision)>,
+    /// The changes that take no revision in etcd's terms.
+    uncounted: OrdMap<Revision, Counting>,
     /// The state that a fork began with; `None` for a store of its own.
     base: Option<Arc<dyn Base>>,
     /// The keys of the base's rows that have been copied.
@@ -97,11 +103,12 @@ impl Tables {
             other_floors: FIRST,
             committed_ms: now_ms,
             marks: OrdMap::unit(now_ms, FIRST),
-            clock: Clock { revision: FIRST, compacted: FIRST },
+            clock: Clock { revision: FIRST, compacted: FIRST, lag: 0 },
             objects: OrdMap::new(),
             by_key: OrdMap::new(),
             changes: OrdMap::new(),
             changes_by_resource: OrdSet::new(),
+            uncounted: OrdMap::new(),
             base: None,
             copied: OrdSet::new(),
             bytes: 0,
@@ -118,13 +125,17 @@ impl Version {
         let (uid, stored_version, value) = match mutation.change.settled() {
             // The value is copied, since its bytes may be a slice of a larger buffer, which the store would keep alive.
             Change::Put { uid, stored_version, value } => {
-                (uid.clone(), stored_version.clone(), Bytes::copy_from_slice(value.bytes()))
+                let bytes = match value.is_stamped() {
+                    true => stamped(write.etcd_revision, value.bytes()),
+                    false => Bytes::copy_from_slice(value.bytes()),
+                };
+                (uid.clone(), stored_version.clone(), bytes)
             }
             Change::Delete | Change::Count(_) => ("".into(), "".into(), Bytes::new()),
         };
         let Write { revision, kind, previous, .. } = *write;
-        let (key, author) = (mutation.key.clone(), mutation.author.clone());
-        Self { key, revision, kind, previous, stored_version, value, uid, committed_ms, author }
+        let (key, author, counting) = (mutation.key.clone(), mutation.author.clone(), mutation.counting);
+        Self { key, revision, kind, previous, stored_version, value, uid, committed_ms, author, counting }
     }
 
     pub fn row(&self) -> Row {
@@ -150,6 +161,7 @@ impl Version {
             // Unknown: the change that made the row is the parent's.
             committed_ms: 0,
             author: None,
+            counting: Counting::Own,
         }
     }
 }
@@ -158,7 +170,7 @@ impl Tables {
     /// The tables of a fork. Its clock goes on from the base's revision, and no state before it can be read.
     pub fn over(base: Arc<dyn Base>, now_ms: i64) -> Self {
         let first = base.revision();
-        let clock = Clock { revision: first, compacted: first };
+        let clock = Clock { revision: first, compacted: first, lag: 0 };
         let marks = OrdMap::unit(now_ms, first);
         Self { clock, other_floors: first, marks, base: Some(base), ..Self::new(now_ms) }
     }
@@ -206,6 +218,10 @@ impl Tables {
         for write in writes {
             let version = Arc::new(Version::new(&batch[write.index], write, stamp));
             let revision = version.revision;
+            if version.counting != Counting::Own {
+                self.uncounted.insert(revision, version.counting);
+                self.clock.lag += 1;
+            }
             self.insert(version.clone());
             self.changes_by_resource.insert((version.key.resource, revision));
             self.changes.insert(revision, version);
@@ -323,6 +339,7 @@ impl Tables {
         for change in &swept {
             self.changes.remove(&change.revision);
             self.changes_by_resource.remove(&(change.key.resource, change.revision));
+            self.uncounted.remove(&change.revision);
             if let Some(previous) = change.previous {
                 self.remove(&change.key, previous);
             }

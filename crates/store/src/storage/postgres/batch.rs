@@ -1,5 +1,5 @@
 //! A batch on PostgreSQL: one call of a procedure that locks the clock, reads the keys, judges, writes everything and
-//! commits. What it is told and what it answers is described in `migrations/postgres/0012_history.sql`.
+//! commits. What it is told and what it answers is described in `migrations/postgres/0013_counting.sql`.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, PgSeverity};
 use super::error::{corrupt, unavailable};
 use super::history;
 use super::listener::Channel;
+use super::needs::{Needs, Ranges};
 use super::registration;
 use super::rows::Rows;
 use super::ticket::Ticket;
@@ -17,9 +18,7 @@ use crate::codec::at_rest::ValueFormat;
 use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::history::Told;
-use crate::storage::{
-    AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Requirement, Terms, Units,
-};
+use crate::storage::{AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Terms, Units};
 
 /// The version of no row, and one that no row has.
 const NONE: i64 = 0;
@@ -31,6 +30,8 @@ pub struct Call<'a> {
     /// Whether each mutation and the next one are of one unit; `None` if all are apart.
     pub joins: Option<Vec<bool>>,
     pub rows: &'a Rows<'a>,
+    /// The ranges that must not have changed, or that are assumed not to have.
+    pub ranges: Option<Ranges<'a>>,
     pub terms: Terms<'a>,
     pub format: ValueFormat,
     /// How the batch was judged, if that was not left to the database.
@@ -85,6 +86,8 @@ pub struct Standing {
     pub compacted: Revision,
     /// The values of the counted rows.
     pub counts: Vec<Option<Bytes>>,
+    /// Whether each of the ranges has changed.
+    pub moved: Vec<bool>,
 }
 
 /// Why there is no reply.
@@ -102,7 +105,7 @@ pub async fn commit(
     channel: &Channel,
     call: &Call<'_>,
 ) -> Result<Reply, Failure> {
-    let Call { mutations, joins, rows, terms, format, assumed, told } = call;
+    let Call { mutations, joins, rows, ranges, terms, format, assumed, told } = call;
     let values: Vec<Bytes> = mutations.iter().map(|mutation| value(mutation, *format)).collect();
     let stored = |pick: fn(&Change) -> &str| {
         mutations.iter().map(|mutation| pick(mutation.change.settled())).collect::<Vec<_>>()
@@ -113,6 +116,8 @@ pub async fn commit(
         false => fence.exempt.iter().map(|id| id.0).collect(),
     });
     let needs = Needs::of(mutations, rows);
+    let uncounted: Vec<_> = mutations.iter().map(|mutation| mutation.counting.code()).collect();
+    let stamped: Vec<bool> = mutations.iter().map(|mutation| is_stamped(mutation)).collect();
     let joins = joins.as_deref().filter(|_| !strikes(Bug::HalfAGroup));
     let decided =
         mutations.iter().any(|mutation| mutation.decided_at.is_some()) && !strikes(Bug::FailoverForgotten);
@@ -165,6 +170,13 @@ pub async fn commit(
         .bind(terms.registry.map(|change| registration::told(change).to_string()))
         .bind(told.ids.iter().any(Option::is_some).then_some(&told.ids[..]))
         .bind(history::new_authors(told))
+        .bind(uncounted.iter().any(Option::is_some).then_some(&uncounted[..]))
+        .bind(stamped.contains(&true).then_some(&stamped[..]))
+        .bind(ranges.as_ref().map(|ranges| &ranges.ends[..]))
+        .bind(ranges.as_ref().map(|ranges| &ranges.resources[..]))
+        .bind(ranges.as_ref().map(|ranges| &ranges.starts[..]))
+        .bind(ranges.as_ref().map(|ranges| &ranges.stops[..]))
+        .bind(ranges.as_ref().map(|ranges| &ranges.since[..]))
         .fetch_all(connection)
         .await
         .map_err(Failure::of)?
@@ -178,37 +190,6 @@ pub async fn commit(
 pub fn joins(units: &Units, places: impl Iterator<Item = usize> + Clone) -> Option<Vec<bool>> {
     let joins = places.map(|place| units.is_joined(place));
     joins.clone().any(|joined| joined).then(|| joins.collect())
-}
-
-/// The requirements of all mutations, one behind the other.
-struct Needs {
-    /// The end of each mutation's requirements in the other two lists.
-    ends: Vec<i32>,
-    places: Vec<i32>,
-    expects: Vec<i64>,
-}
-
-impl Needs {
-    fn of(mutations: &[&Mutation], rows: &Rows<'_>) -> Option<Self> {
-        if mutations.iter().all(|mutation| mutation.shares.is_none() && mutation.requires.is_empty()) {
-            return None;
-        }
-        let mut needs = Self { ends: Vec::with_capacity(mutations.len()), places: vec![], expects: vec![] };
-        for mutation in mutations {
-            for Requirement { key, expect } in requirements(mutation) {
-                needs.places.push(rows.place(key));
-                needs.expects.push(expected(*expect));
-            }
-            needs.ends.push(needs.places.len() as i32);
-        }
-        Some(needs)
-    }
-}
-
-/// The requirements of a mutation on other rows, in the order in which they are judged.
-fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
-    let shares = mutation.shares.as_deref().filter(|_| !strikes(Bug::ConfigurationIgnored));
-    shares.into_iter().chain(mutation.requires.iter().filter(|_| !strikes(Bug::RequirementIgnored)))
 }
 
 impl Reply {
@@ -227,11 +208,13 @@ impl Reply {
             "stale" => {
                 let live: Vec<i64> = row.try_get("live")?;
                 let counts: Vec<Option<Vec<u8>>> = row.try_get("counts")?;
+                let moved: Option<Vec<bool>> = row.try_get("moved")?;
                 Ok(Answer::Stale(Standing {
                     live: live.into_iter().map(version).collect(),
                     lost: row.try_get("lost")?,
                     compacted: Revision(row.try_get::<i64, _>("compacted")? as u64),
                     counts: counts.into_iter().map(|value| value.map(Bytes::from)).collect(),
+                    moved: moved.unwrap_or_default(),
                 }))
             }
             other => return Err(sqlx::Error::Decode(format!("a verdict {other:?}").into())),
@@ -262,6 +245,7 @@ impl Recorded {
                 -2 => Outcome::Apart,
                 -3 => Outcome::Fenced,
                 -4 => Outcome::Outdated,
+                -5 => Outcome::RangeChanged,
                 number => {
                     let number = usize::try_from(number).ok()? - 1;
                     let requirement = match mutation.shares {
@@ -311,7 +295,7 @@ fn version(number: i64) -> Option<Revision> {
     (number != NONE).then_some(Revision(number as u64))
 }
 
-fn expected(expect: Expect) -> i64 {
+pub fn expected(expect: Expect) -> i64 {
     match expect {
         Expect::Absent => number(None),
         Expect::At(version) => number(Some(version)),
@@ -337,6 +321,10 @@ fn value(mutation: &Mutation, format: ValueFormat) -> Bytes {
         Change::Put { value, .. } => value.bytes_in(format),
         Change::Delete | Change::Count(_) => Bytes::new(),
     }
+}
+
+fn is_stamped(mutation: &Mutation) -> bool {
+    matches!(mutation.change.settled(), Change::Put { value, .. } if value.is_stamped())
 }
 
 fn uid(change: &Change) -> &str {

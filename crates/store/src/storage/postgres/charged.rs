@@ -16,14 +16,17 @@ use tokio::time::Instant;
 use super::Postgres;
 use super::batch::{Answer, Assumed, Call, Standing, joins};
 use super::flight::Flight;
+use super::needs::Ranges;
 use super::rows::Rows;
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
-use crate::storage::commit::required_keys;
+use crate::storage::commit::{ranges, required_keys};
 use crate::storage::counting::Counted;
 use crate::storage::history::KnownAuthors;
 use crate::storage::judge::{self, Found, Verdict, judge_under};
-use crate::storage::{Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms, Units};
+use crate::storage::{
+    Change, Commit, Error, Expect, Key, Mutation, Outcome, Requirement, Terms, UnchangedRange, Units,
+};
 
 /// How long a batch is tried while others are faster.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -108,13 +111,17 @@ struct Belief {
     counted: HashMap<Revision, Bytes>,
     lost: bool,
     compacted: Revision,
+    /// Whether each of the batch's ranges has changed; what has changed stays so.
+    changed: Vec<bool>,
 }
 
 impl Belief {
     /// The counted rows are as they are remembered, and all others as the batch wants them to be.
     fn new(batch: &[Mutation], remembered: &Remembered) -> Self {
         let compacted = remembered.compacted;
-        let mut belief = Self { live: HashMap::new(), counted: HashMap::new(), lost: false, compacted };
+        let changed = ranges(batch).map(|_| false).collect();
+        let mut belief =
+            Self { live: HashMap::new(), counted: HashMap::new(), lost: false, compacted, changed };
         for mutation in batch.iter().filter(|mutation| matches!(mutation.change, Change::Count(_))) {
             let version = match remembered.counted.get(&mutation.key) {
                 Some((version, value)) => {
@@ -139,12 +146,13 @@ impl Belief {
         belief
     }
 
-    fn judge<'a>(&self, batch: &'a Units, terms: Terms<'a>) -> Result<Judged<'a>, Error> {
+    fn judge<'a>(&'a self, batch: &'a Units, terms: Terms<'a>) -> Result<Judged<'a>, Error> {
         let version = |key: &Key| self.live.get(key).copied().flatten();
         let keys = || batch.iter().map(|mutation| &mutation.key).chain(required_keys(batch));
         let live: Vec<_> = keys().map(version).collect();
-        let Self { counted, compacted, lost, .. } = self;
-        let found = Found { live: &live, counted, registered: !lost, compacted: *compacted };
+        let Self { counted, compacted, lost, changed, .. } = self;
+        // Revisions in etcd's terms are the database's.
+        let found = Found { live: &live, counted, registered: !lost, compacted: *compacted, changed, lag: 0 };
         let (verdict, registry) = judge_under(batch, BASE, found, terms)?;
         let rows = Rows::new(verdict.writes.iter().map(|write| &batch[write.index].key), keys());
         let live = rows.keys.iter().map(|key| version(key)).collect();
@@ -157,6 +165,7 @@ impl Belief {
             counted,
             lost: *lost,
             compacted: decided.then_some(*compacted),
+            changed,
             verdict,
             terms: Terms { registry, ..terms },
         })
@@ -176,6 +185,7 @@ struct Judged<'a> {
     counted: Vec<i32>,
     lost: bool,
     compacted: Option<Revision>,
+    changed: &'a [bool],
     verdict: Verdict,
     terms: Terms<'a>,
 }
@@ -190,6 +200,7 @@ impl Judged<'_> {
             mutations,
             joins: joins(self.batch, places),
             rows: &self.rows,
+            ranges: Ranges::unchanged(self.unchanged()),
             terms: self.terms,
             format,
             assumed: Some(Assumed {
@@ -225,9 +236,18 @@ impl Judged<'_> {
             Outcome::Unmet { requirement, found } => {
                 Outcome::Unmet { requirement, found: found.map(|found| moved(found, base)) }
             }
-            other @ (Outcome::Apart | Outcome::Unfit { .. } | Outcome::Outdated | Outcome::Fenced) => other,
+            other @ (Outcome::RangeChanged
+            | Outcome::Apart
+            | Outcome::Unfit { .. }
+            | Outcome::Outdated
+            | Outcome::Fenced) => other,
         });
         Commit { base, outcomes: outcomes.collect() }
+    }
+
+    /// The ranges that are assumed not to have changed, of all mutations, as those that fail are judged by them, too.
+    fn unchanged(&self) -> impl Iterator<Item = &UnchangedRange> {
+        ranges(self.batch).zip(self.changed).filter(|(_, changed)| !**changed).map(|(range, _)| range)
     }
 
     /// The rows are otherwise.
@@ -245,7 +265,9 @@ impl Judged<'_> {
             }
         }
         remembered.compacted = standing.compacted;
-        Belief { live, counted, lost: standing.lost, compacted: standing.compacted }
+        let mut moved = standing.moved.into_iter();
+        let changed = self.changed.iter().map(|known| *known || moved.next().unwrap_or_default()).collect();
+        Belief { live, counted, lost: standing.lost, compacted: standing.compacted, changed }
     }
 }
 

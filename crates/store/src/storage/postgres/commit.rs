@@ -12,6 +12,7 @@ use super::charged::is_charged;
 use super::fate;
 use super::holder::{self, Through};
 use super::lent::Lent;
+use super::needs::Ranges;
 use super::pool::{SHORT, short, unanswered};
 use super::rows::Rows;
 use super::ticket::Ticket;
@@ -45,7 +46,8 @@ impl Postgres {
             let joins = joins(units, 0..units.len());
             let mutations = units.iter().collect();
             let told = self.authors.tell(units.iter().map(|mutation| mutation.author.as_ref()));
-            let call = Call { mutations, joins, rows: &rows, terms, format, assumed: None, told };
+            let ranges = Ranges::of(units);
+            let call = Call { mutations, joins, rows: &rows, ranges, terms, format, assumed: None, told };
             match self.send(connection, &call, || flight.lose()).await? {
                 Answer::Done(recorded) => return recorded.commit(units),
                 Answer::Format(needed) => format = self.note_format(needed),

@@ -5,9 +5,9 @@ use sqlx::postgres::PgConnection;
 use super::{MIGRATIONS, unreachable};
 use crate::storage::OpenError;
 
-const NAME: &str = "commit_batch_2";
+const NAME: &str = "commit_batch_3";
 /// The migration that makes it, and the mark that its body stands between.
-const MIGRATION: i64 = 12;
+const MIGRATION: i64 = 13;
 const QUOTE: &str = "$procedure$";
 
 /// Fails if the procedure is missing, has been changed, or may not be called.
@@ -24,7 +24,7 @@ pub async fn check(connection: &mut PgConnection, shown: &str) -> Result<(), Ope
         _ => "has been changed",
     };
     Err(OpenError::ForeignSchema(format!(
-        "its procedure {NAME} {wrong} (it is made by migrations/postgres/0012_history.sql)"
+        "its procedure {NAME} {wrong} (it is made by migrations/postgres/0013_counting.sql)"
     )))
 }
 

@@ -18,8 +18,8 @@ use crate::storage::history::PastError;
 use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
-    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan, Stale,
-    StaleRow,
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Counting, Error, Key, ResourceId, Row, RowStream,
+    Scan, Stale, StaleRow,
 };
 
 /// How many revisions one statement asks for.
@@ -166,32 +166,66 @@ pub async fn changes(
     pool: &Pool,
     after: Revision,
     resource: Option<ResourceId>,
-    limit: u32,
+    mut limit: u32,
 ) -> Result<Changes, Error> {
     let mut connection = pool.acquire().await?;
+    loop {
+        let (rows, current) = page_of_changes(&mut connection, after, resource, limit).await?;
+        match Changes::new(rows, limit, after, current) {
+            Some(changes) => return Ok(changes),
+            None => limit = limit.saturating_mul(2),
+        }
+    }
+}
+
+/// The changes after a revision, as many as the limit allows, and the newest revision.
+async fn page_of_changes(
+    connection: &mut PgConnection,
+    after: Revision,
+    resource: Option<ResourceId>,
+    limit: u32,
+) -> Result<(Vec<ChangeRow>, Revision), Error> {
     let query = match resource {
         None => sqlx::query(include_str!("../sql/postgres/changes.sql")).bind(after.0 as i64),
         Some(resource) => sqlx::query(include_str!("../sql/postgres/changes_of_resource.sql"))
             .bind(after.0 as i64)
             .bind(resource.0),
     };
-    let mut found = query.bind(i64::from(limit)).fetch(&mut *connection);
+    let mut found = query.bind(i64::from(limit)).fetch(connection);
     let mut current = None;
     let mut rows = Vec::new();
     // Reads row by row, since values may be large. Each row has a limit of time, since nothing fresh can be read while
     // the feed hangs.
     while let Some(row) = short(found.try_next().map_err(unavailable)).await? {
         if current.is_none() {
-            let clock = clock_of((row.try_get(0).map_err(corrupt)?, row.try_get(1).map_err(corrupt)?));
+            let clock = clock_of_row(&row)?;
             clock.check_feed(after)?;
             current = Some(clock.revision);
         }
-        if row.try_get::<Option<i64>, _>(2).map_err(corrupt)?.is_some() {
+        if row.try_get::<Option<i64>, _>(3).map_err(corrupt)?.is_some() {
             rows.push(change_row(&row)?);
         }
     }
     let current = current.ok_or_else(|| Error::Corrupt("there is no clock".into()))?;
-    Ok(Changes::new(rows, limit, after, current))
+    Ok((rows, current))
+}
+
+/// The clock in the first columns of a row.
+fn clock_of_row(row: &PgRow) -> Result<Clock, Error> {
+    let column = |index: usize| row.try_get::<i64, _>(index).map_err(corrupt);
+    Ok(clock_of((column(0)?, column(1)?, column(2)?)))
+}
+
+pub async fn lag_at_revision(pool: &Pool, at: Revision) -> Result<i64, Error> {
+    let mut connection = pool.acquire().await?;
+    lag_at(&mut *snapshot(&mut connection, at).await?, at).await
+}
+
+pub async fn sequence(pool: &Pool, revision: i64) -> Result<Revision, Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin(SNAPSHOT).await.map_err(unavailable)?;
+    let clock = clock(&mut transaction).await?;
+    sequence_of(&mut transaction, clock, revision).await
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
@@ -201,4 +235,4 @@ async fn snapshot(connection: &mut Lent, at: Revision) -> Result<Transaction<'_,
     Ok(transaction)
 }
 
-shared_queries!(PgConnection, PgRow, 2);
+shared_queries!(PgConnection, PgRow, 3);

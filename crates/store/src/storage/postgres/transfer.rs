@@ -66,7 +66,11 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
-    let revision = reads::clock(&mut connection).await?.revision;
+    let revision: i64 = sqlx::query_scalar("SELECT revision FROM clock")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unavailable)?;
+    let revision = Revision(revision as u64);
     Ok(Snapshot { connection, revision, schema })
 }
 

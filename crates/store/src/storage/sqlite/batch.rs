@@ -1,9 +1,6 @@
-//! A batch on SQLite: two calls of several statements. Their texts exist once for each power of two of mutations.
+//! A batch on SQLite: two calls of several statements.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use sqlx::error::BoxDynError;
@@ -11,36 +8,22 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::statements::{
+    CHANGE_LEN, KEY_LEN, MOST_KEYS, OBJECT_LEN, Texts, begin_sql, look_up_sql, write_part_sql,
+};
 use super::{audit, checkpoint, registration};
 use crate::revision::Revision;
-use crate::storage::commit::{LARGEST_BATCH, audit_rows, required_keys};
+use crate::storage::commit::{audit_rows, required_keys};
 use crate::storage::history::Told;
 use crate::storage::judge::Write;
-use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
-
-/// SQL texts for batches of 1, 2, 4, … [`LARGEST_BATCH`] mutations. A shorter batch is padded with NULLs, which the
-/// statements skip, so that a few prepared statements serve every length.
-pub struct Statements {
-    sizes: Vec<Texts>,
-}
-
-/// The texts for one size.
-#[derive(Clone)]
-pub struct Texts {
-    size: usize,
-    /// Begins a batch without required keys.
-    begin: Arc<str>,
-    /// Begins a batch with one required key, as when objects are deleted in one namespace.
-    begin_requiring: Arc<str>,
-    /// Begins a batch with two required keys, as when objects are created in one namespace.
-    begin_requiring_two: Arc<str>,
-    finish: Arc<str>,
-}
+use crate::storage::sequence::stamped;
+use crate::storage::{Change, Error, Fence, Key, Mutation, RegistryChange, UnchangedRange};
 
 /// A transaction that holds the write lock.
 pub struct Begun {
     pub base: Revision,
     pub compacted: Revision,
+    pub lag: i64,
     /// The stamp of the newest commit.
     pub committed_ms: i64,
     /// The live version of every mutation's key, and then of every [required key](required_keys).
@@ -49,108 +32,11 @@ pub struct Begun {
     pub registered: bool,
 }
 
-/// The time of a batch, and the writers of its writes.
+/// The time of a batch, the clock's lag after it, and the writers of its writes.
 pub struct Stamp {
     pub committed_ms: i64,
+    pub lag: i64,
     pub told: Told,
-}
-
-/// The keys of a batch with three or more required keys are padded so that there is room for at least this many.
-const FEW: usize = 16;
-
-impl Statements {
-    pub fn new() -> Self {
-        let sizes = (0..=LARGEST_BATCH.ilog2()).map(|power| Texts::new(1 << power)).collect();
-        Self { sizes }
-    }
-
-    /// The texts for a batch of `len` mutations. For more than [`LARGEST_BATCH`] they are made on the spot.
-    pub fn for_len(&self, len: usize) -> Cow<'_, Texts> {
-        let size = len.max(1).next_power_of_two();
-        let known = self.sizes.get(size.ilog2() as usize);
-        known.map_or_else(|| Cow::Owned(Texts::new(size)), Cow::Borrowed)
-    }
-}
-
-impl Texts {
-    fn new(size: usize) -> Self {
-        let [begin, begin_requiring, begin_requiring_two] =
-            [0, 1, 2].map(|more| begin_sql(size + more).into());
-        Self { size, begin, begin_requiring, begin_requiring_two, finish: finish_sql(size).into() }
-    }
-
-    /// The text that begins a batch with this many required keys. Only a few different numbers are used, since each
-    /// makes a prepared statement of its own.
-    fn begin(&self, required: usize) -> Arc<str> {
-        match required {
-            0 => self.begin.clone(),
-            1 => self.begin_requiring.clone(),
-            2 => self.begin_requiring_two.clone(),
-            more => begin_sql(self.size + more.next_power_of_two().max(FEW)).into(),
-        }
-    }
-}
-
-/// Takes the write lock, reads the clock, checks the fence's registration, and finds the newest version of each key.
-/// The result is a single row, since each row costs a message between threads. Versions are given as
-/// `index:2×version+deleted`, separated by commas, for those keys that have one.
-fn begin_sql(size: usize) -> String {
-    let keys = values(size, |row, sql| {
-        let _ = write!(sql, "({row},?,?,?)");
-    });
-    format!(
-        "BEGIN IMMEDIATE; \
-         SELECT (SELECT revision FROM clock), \
-           (SELECT COUNT(*) FROM servers WHERE id = ? AND incarnation = ?), group_concat(k.column1 || ':' || \
-           (SELECT o.resource_version * 2 + o.deleted FROM objects o \
-            WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
-            ORDER BY o.resource_version DESC LIMIT 1)), (SELECT compacted FROM clock), \
-           (SELECT committed_ms FROM clock) FROM (VALUES {keys}) k"
-    )
-}
-
-/// Parameters of a row of `changes`, which `objects` needs too, and parameters that only `objects` needs. None is
-/// numbered: SQLite keeps numbered parameters in a list, and sqlx asks for the name of each, which searches that list.
-const CHANGE: &str = "(?,?,?,?,?,?,?)";
-const CHANGE_LEN: usize = 7;
-const OBJECT: &str = "(?,?,?,?)";
-const OBJECT_LEN: usize = 4;
-/// Parameters per key in the text that begins a batch.
-const KEY_LEN: usize = 3;
-
-/// Writes both tables, a mark if the last commit was in another second, and the clock, commits, and tells how full the log is. Columns that both tables have are sent
-/// once, and the batch's stamp is sent twice. A NULL version marks padding. A violated constraint would be a bug and rolls the transaction back: with the
-/// default, OR ABORT, SQLite would copy every page before it changes it, to be able to undo one statement, and for a
-/// large batch that journal goes to a temporary file.
-fn finish_sql(size: usize) -> String {
-    let objects = values(size, |_, sql| sql.push_str(OBJECT));
-    let changes = values(size, |_, sql| sql.push_str(CHANGE));
-    let deleted = ChangeKind::Deleted.code();
-    format!(
-        "INSERT OR ROLLBACK INTO changes \
-             (resource_version, resource, namespace, name, event, previous_version, writer, committed_ms) \
-           SELECT *, ? FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
-         INSERT OR IGNORE INTO marks (at_ms, revision) \
-           SELECT k.committed_ms, k.revision FROM clock k CROSS JOIN (SELECT ? AS now) s \
-           WHERE k.committed_ms / 1000 <> s.now / 1000; \
-         INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
-           SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
-           FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
-         UPDATE clock SET (revision, committed_ms) = \
-           (SELECT resource_version, committed_ms FROM changes ORDER BY resource_version DESC LIMIT 1); COMMIT; {}",
-        checkpoint::FRAMES
-    )
-}
-
-fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
-    let mut sql = String::with_capacity(size * 40);
-    for index in 0..size {
-        if index > 0 {
-            sql.push(',');
-        }
-        row(index, &mut sql);
-    }
-    sql
 }
 
 /// Opens the transaction.
@@ -161,26 +47,51 @@ pub async fn begin(
     fence: Option<&Fence>,
 ) -> Result<Begun, Error> {
     let required = required_keys(mutations);
-    let arguments = keys(mutations, &required, fence).map_err(unbound)?;
-    let query = sqlx::query_with(AssertSqlSafe(texts.begin(required.len())), arguments);
-    let row = query.fetch_one(connection).await.map_err(unavailable)?;
+    let keys: Vec<&Key> =
+        mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied()).collect();
+    let (first, rest) = keys.split_at(keys.len().min(MOST_KEYS));
+    let text = match mutations.len() <= texts.size && rest.is_empty() {
+        true => texts.begin(required.len()),
+        false => begin_sql(MOST_KEYS).into(),
+    };
+    let arguments = begin_arguments(first, fence).map_err(unbound)?;
+    let query = sqlx::query_with(AssertSqlSafe(text), arguments);
+    let row = query.fetch_one(&mut *connection).await.map_err(unavailable)?;
     let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
     let registered: i64 = row.try_get(1).map_err(corrupt)?;
     let found: Option<&str> = row.try_get(2).map_err(corrupt)?;
-    // Keys are bound one after the other, so the padding comes last.
-    let mut live = vec![None; mutations.len() + required.len()];
-    for pair in found.unwrap_or_default().split_terminator(',') {
-        let (index, version) =
-            version_of(pair).ok_or_else(|| Error::Corrupt("a version is not a number".into()))?;
-        if let Some(slot) = live.get_mut(index) {
-            *slot = version;
-        }
+    let mut live = vec![None; keys.len()];
+    note_versions(found, &mut live)?;
+    for (part, keys) in rest.chunks(MOST_KEYS).enumerate() {
+        let arguments = look_up_arguments(keys).map_err(unbound)?;
+        let query = sqlx::query_with(AssertSqlSafe(look_up_sql(MOST_KEYS)), arguments);
+        let row = query.fetch_one(&mut *connection).await.map_err(unavailable)?;
+        note_versions(row.try_get(0).map_err(corrupt)?, &mut live[(part + 1) * MOST_KEYS..])?;
     }
     let compacted: i64 = row.try_get(3).map_err(corrupt)?;
     let committed_ms: i64 = row.try_get(4).map_err(corrupt)?;
+    let lag: i64 = row.try_get(5).map_err(corrupt)?;
     let [base, compacted] = [base, compacted].map(|revision| Revision(revision as u64));
-    Ok(Begun { base, compacted, committed_ms, live, registered: registered == 1 })
+    Ok(Begun { base, compacted, lag, committed_ms, live, registered: registered == 1 })
+}
+
+/// Whether each of these ranges has changed. Makes a query for each.
+pub async fn changed(
+    connection: &mut SqliteConnection,
+    ranges: impl Iterator<Item = &UnchangedRange>,
+) -> Result<Vec<bool>, Error> {
+    let mut changed = Vec::new();
+    for UnchangedRange { resource, start, stop, since } in ranges {
+        let found = sqlx::query_scalar(include_str!("../sql/sqlite/range_changed.sql"))
+            .bind(resource.0)
+            .bind(i64::try_from(since.0).unwrap_or(i64::MAX))
+            .bind(&**start)
+            .bind(stop.as_deref())
+            .fetch_one(&mut *connection);
+        changed.push(found.await.map_err(unavailable)?);
+    }
+    Ok(changed)
 }
 
 /// The values of these versions. Makes no query for none.
@@ -202,6 +113,18 @@ pub async fn values_of(
         Ok((Revision(version as u64), Bytes::copy_from_slice(value)))
     };
     rows.iter().map(value).collect::<Result<_, _>>().map_err(corrupt)
+}
+
+/// Notes the versions of keys, which are bound one after the other, so that padding comes last.
+fn note_versions(found: Option<&str>, live: &mut [Option<Revision>]) -> Result<(), Error> {
+    for pair in found.unwrap_or_default().split_terminator(',') {
+        let (index, version) =
+            version_of(pair).ok_or_else(|| Error::Corrupt("a version is not a number".into()))?;
+        if let Some(slot) = live.get_mut(index) {
+            *slot = version;
+        }
+    }
+    Ok(())
 }
 
 /// `index:2 × version + deleted`
@@ -236,14 +159,29 @@ pub async fn finish(
     }
     audit::insert(connection, &audit_rows(mutations, writes)).await.map_err(unavailable)?;
     insert_authors(connection, stamp).await.map_err(unavailable)?;
-    let arguments = rows(texts, mutations, writes, stamp).map_err(unbound)?;
+    let (middle, last) = writes.split_at((writes.len() - 1) / texts.size * texts.size);
+    let mut authors = stamp.told.ids.iter().copied();
+    for part in middle.chunks(texts.size) {
+        let arguments = rows(texts, mutations, part, &mut authors, stamp, Part::Middle).map_err(unbound)?;
+        let query = sqlx::query_with(AssertSqlSafe(write_part_sql(texts.size)), arguments);
+        query.execute(&mut *connection).await.map_err(unavailable)?;
+    }
+    let arguments = rows(texts, mutations, last, &mut authors, stamp, Part::Last).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
     checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
 }
 
+/// The part of a batch that a statement writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Middle,
+    /// The part with which the clock is set and the batch is committed.
+    Last,
+}
+
 /// Adds the rows of a batch's writers that the table may lack, in the transaction that is open.
 async fn insert_authors(connection: &mut SqliteConnection, stamp: &Stamp) -> Result<(), sqlx::Error> {
-    let Stamp { committed_ms, told } = stamp;
+    let Stamp { committed_ms, told, .. } = stamp;
     if told.new.is_empty() {
         return Ok(());
     }
@@ -265,32 +203,41 @@ async fn insert_authors(connection: &mut SqliteConnection, stamp: &Stamp) -> Res
     insert.execute(connection).await.map(drop)
 }
 
-/// Binds the keys. Unbound parameters are NULL, which no key is.
-fn keys(
-    mutations: &[Mutation],
-    required: &[&Key],
-    fence: Option<&Fence>,
-) -> Result<SqliteArguments, BoxDynError> {
-    let mut arguments = with_room(2 + (mutations.len() + required.len()) * KEY_LEN);
+fn begin_arguments(keys: &[&Key], fence: Option<&Fence>) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(2 + keys.len() * KEY_LEN);
     arguments.add(fence.map(|fence| &*fence.server))?;
     arguments.add(fence.map(|fence| &*fence.incarnation))?;
-    for key in mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied()) {
+    bind_keys(&mut arguments, keys)?;
+    Ok(arguments)
+}
+
+fn look_up_arguments(keys: &[&Key]) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(keys.len() * KEY_LEN);
+    bind_keys(&mut arguments, keys)?;
+    Ok(arguments)
+}
+
+/// Binds the keys. Unbound parameters are NULL, which no key is.
+fn bind_keys(arguments: &mut SqliteArguments, keys: &[&Key]) -> Result<(), BoxDynError> {
+    for key in keys {
         arguments.add(key.resource.0)?;
         arguments.add(key.namespace.clone())?;
         arguments.add(key.name.clone())?;
     }
-    Ok(arguments)
+    Ok(())
 }
 
 fn rows(
     texts: &Texts,
     mutations: &[Mutation],
     writes: &[Write],
-    Stamp { committed_ms, told }: &Stamp,
+    authors: &mut impl Iterator<Item = Option<i64>>,
+    Stamp { committed_ms, lag, .. }: &Stamp,
+    part: Part,
 ) -> Result<SqliteArguments, BoxDynError> {
-    let mut arguments = with_room(2 + texts.size * CHANGE_LEN + writes.len() * OBJECT_LEN);
+    let mut arguments = with_room(3 + texts.size * CHANGE_LEN + writes.len() * OBJECT_LEN);
     arguments.add(*committed_ms)?;
-    for (write, author) in writes.iter().zip(&told.ids) {
+    for (write, author) in writes.iter().zip(authors) {
         let key = &mutations[write.index].key;
         arguments.add(write.revision.0 as i64)?;
         arguments.add(key.resource.0)?;
@@ -298,19 +245,26 @@ fn rows(
         arguments.add(key.name.clone())?;
         arguments.add(write.kind.code())?;
         arguments.add(write.previous.map(|version| version.0 as i64))?;
-        arguments.add(*author)?;
+        arguments.add(author)?;
+        arguments.add(mutations[write.index].counting.code())?;
     }
     for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
         arguments.add(None::<i64>)?;
     }
-    arguments.add(*committed_ms)?;
+    if part == Part::Last {
+        arguments.add(*committed_ms)?;
+        arguments.add(*lag)?;
+    }
     for write in writes {
         arguments.add(write.revision.0 as i64)?;
         match mutations[write.index].change.settled() {
             Change::Put { uid, stored_version, value } => {
                 arguments.add(uid.clone())?;
                 arguments.add(stored_version.clone())?;
-                arguments.add(&**value.bytes())?;
+                match value.is_stamped() {
+                    true => arguments.add(&*stamped(write.etcd_revision, value.bytes()))?,
+                    false => arguments.add(&**value.bytes())?,
+                }
             }
             Change::Delete | Change::Count(_) => {
                 arguments.add("")?;

@@ -12,8 +12,8 @@ use crate::revision::Revision;
 use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
-    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan, Stale,
-    StaleRow,
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Counting, Error, Key, ResourceId, Row, RowStream,
+    Scan, Stale, StaleRow,
 };
 
 /// How many revisions one statement asks for: as many rows as sqlx fetches ahead of its reader. With more, sqlx's
@@ -158,36 +158,47 @@ pub async fn changes(
     durable: Revision,
     after: Revision,
     resource: Option<ResourceId>,
-    limit: u32,
+    mut limit: u32,
 ) -> Result<Changes, Error> {
     let mut transaction = pool.begin().await.map_err(unavailable)?;
-    let clock = clock(&mut transaction).await?.until(durable);
+    let clock = durable_clock(&mut transaction, durable).await?;
     clock.check_feed(after)?;
-    let query = match resource {
-        None => sqlx::query(include_str!("../sql/sqlite/changes.sql")).bind(after.0 as i64),
-        Some(resource) => sqlx::query(include_str!("../sql/sqlite/changes_of_resource.sql"))
-            .bind(after.0 as i64)
-            .bind(resource.0),
-    };
-    let mut rows: Vec<ChangeRow> = query
-        .bind(limit)
-        .fetch(&mut *transaction)
-        .map_err(unavailable)
-        .and_then(async |row| change_row(&row))
-        .try_collect()
-        .await?;
-    rows.truncate(rows.partition_point(|row| row.revision <= clock.revision));
-    Ok(Changes::new(rows, limit, after, clock.revision))
+    loop {
+        let query = match resource {
+            None => sqlx::query(include_str!("../sql/sqlite/changes.sql")).bind(after.0 as i64),
+            Some(resource) => sqlx::query(include_str!("../sql/sqlite/changes_of_resource.sql"))
+                .bind(after.0 as i64)
+                .bind(resource.0),
+        };
+        let mut rows: Vec<ChangeRow> = query
+            .bind(limit)
+            .fetch(&mut *transaction)
+            .map_err(unavailable)
+            .and_then(async |row| change_row(&row))
+            .try_collect()
+            .await?;
+        rows.truncate(rows.partition_point(|row| row.revision <= clock.revision));
+        match Changes::new(rows, limit, after, clock.revision) {
+            Some(changes) => return Ok(changes),
+            None => limit = limit.saturating_mul(2),
+        }
+    }
+}
+
+/// The clock as it stood at the newest durable commit, or at the newest one that the connection sees.
+pub async fn durable_clock(connection: &mut SqliteConnection, durable: Revision) -> Result<Clock, Error> {
+    let clock = sqlx::query_as(include_str!("../sql/sqlite/durable_clock.sql")).bind(durable.0 as i64);
+    clock.fetch_one(connection).await.map(clock_of).map_err(unavailable)
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
-async fn snapshot(
+pub async fn snapshot(
     pool: &SqlitePool,
     durable: Revision,
     at: Revision,
 ) -> Result<Transaction<'static, Sqlite>, Error> {
     let mut transaction = pool.begin().await.map_err(unavailable)?;
-    clock(&mut transaction).await?.until(durable).check(at)?;
+    durable_clock(&mut transaction, durable).await?.check(at)?;
     Ok(transaction)
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::error::unavailable;
 use super::write_connection::HandedOver;
-use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
+use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files};
 use crate::codec::sealed::ENCRYPTED;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -74,7 +74,11 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
-    let revision = reads::clock(&mut connection).await?.revision;
+    let revision: i64 = sqlx::query_scalar("SELECT revision FROM clock")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unavailable)?;
+    let revision = Revision(revision as u64);
     Ok(Snapshot { connection, revision, schema })
 }
 

@@ -1,5 +1,5 @@
 -- As changes, of one resource, with the versions replaced; a range of changes_by_resource. Binds: revision, resource, limit.
-SELECT c.resource_version, c.resource, c.namespace, c.name, c.event, c.previous_version, o.value, p.value
+SELECT c.resource_version, c.resource, c.namespace, c.name, c.event, c.previous_version, o.value, p.value, c.uncounted
 FROM (SELECT * FROM changes WHERE resource_version > ? AND resource = ? ORDER BY resource_version LIMIT ?) c
 CROSS JOIN objects o ON o.resource_version = c.resource_version
 LEFT JOIN objects p ON p.resource_version = c.previous_version
