@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod feed;
 mod interval;
+mod keys;
 mod lags;
 mod leases;
 mod load;

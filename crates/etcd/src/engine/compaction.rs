@@ -18,11 +18,11 @@ const LOOK: Duration = Duration::from_secs(300);
 /// The pause before a compaction that failed is tried again.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What is compacted without being asked to.
+/// The history that is compacted without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoCompaction {
     Off,
-    /// What is older than this.
+    /// History that is older than this.
     Periodic(Duration),
     /// All but so many revisions.
     Revision(i64),

@@ -5,14 +5,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 
+use super::keys::{Keys, Kv};
 use super::lags::Sequence;
-use super::state::{Keys, Kv};
 
 /// The most events in memory. Watches that are further behind read the table of changes.
 const MOST_EVENTS: usize = 64 * 1024;
 /// The most bytes that events keep in memory.
 const MOST_BYTES: usize = 64 << 20;
-/// What an event takes beside its keys and values.
+/// The bytes that an event takes beside its keys and values.
 const EVENT_BYTES: usize = 256;
 
 /// The change of one key.
@@ -23,7 +23,7 @@ pub struct Event {
     pub key: Bytes,
     /// `None` for a deletion.
     pub kv: Option<Arc<Kv>>,
-    /// What the change replaced.
+    /// The version that the change replaced.
     pub prev: Option<Arc<Kv>>,
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use futures_util::TryStreamExt as _;
 use rowplane_store::storage::{Backend, Error, ResourceId, Row, Scan};
 
+use super::keys::Kv;
 use super::lags::Lags;
 use super::notes::{self, Note};
 use super::rows::{Stored, Tables};
-use super::state::{Kv, Lease, State, key_of, lease_id};
+use super::state::{Lease, State, key_of, lease_id};
 
 /// A state that is compacted away while it is read is given up, so often.
 const ATTEMPTS: usize = 5;

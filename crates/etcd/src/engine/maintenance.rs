@@ -1,4 +1,4 @@
-//! What is told of the store as a whole: numbers, a hash of its history, and the rows of a snapshot.
+//! Facts about the store as a whole: numbers, a hash of its history, and the rows of a snapshot.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use prost::Message as _;
 
 use super::events::Event;
 use super::interval::Interval;
-use super::state::{Keys, Kv, State};
+use super::keys::{Keys, Kv};
+use super::state::State;
 use super::{Error, Etcd, txn};
 use crate::wire::messages::{HashKvRequest, HashKvResponse, KeyValue};
 
 /// The bucket of etcd's database that has all versions.
 const BUCKET: &[u8] = b"key";
-/// What ends the key of a deletion in the bucket.
+/// The end of a deletion's key in the bucket.
 const TOMBSTONE: u8 = b't';
 /// The key that never exists, deleted in a snapshot so that its last row has the newest revision.
 const RESERVED: &[u8] = b"\0rowplane/revision";

@@ -8,10 +8,11 @@ use futures_util::stream::{self, Stream};
 use rowplane_store::storage::Scan;
 
 use super::interval::Interval;
+use super::keys::{Keys, Kv};
 use super::lags::Sequence;
 use super::range::Query;
 use super::rows::Tables;
-use super::state::{Keys, Kv, State, key_of};
+use super::state::{State, key_of};
 use super::{Error, Etcd, names, txn};
 use crate::wire::messages::{RangeRequest, RangeResponse, RangeStreamResponse};
 

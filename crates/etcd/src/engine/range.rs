@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Error;
 use super::interval::Interval;
-use super::state::{Keys, Kv};
+use super::keys::{Keys, Kv};
 use crate::wire::messages::{KeyValue, RangeRequest, RangeResponse, SortOrder, SortTarget};
 
 /// The limit of a request that has none. There are never so many keys.
 const NO_LIMIT: usize = i64::MAX as usize;
 
-/// What a request asks for, once it has been checked.
+/// A request that has been checked.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub interval: Interval,

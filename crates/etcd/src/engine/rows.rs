@@ -1,5 +1,5 @@
-//! What the engine keeps in the store: hidden rows, whose values begin with a version, so that a later release can have
-//! another form.
+//! The rows that the engine keeps in the store. They are hidden, and their values begin with a version, so that a
+//! later release can have another form.
 //!
 //! A key's row has the numbers that etcd keeps of it, but for the revision of its last put; where the
 //! put has also created it, the revision of that is 0. The store puts the revision of the put before the row.

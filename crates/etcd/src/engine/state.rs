@@ -1,7 +1,5 @@
 //! The newest state, as all readers share it.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,12 +7,11 @@ use imbl::{OrdMap, OrdSet};
 use rowplane_store::storage::{self, Counting};
 
 use super::events::Event;
-use super::interval::Interval;
+use super::keys::{Keys, Kv};
 use super::lags::{Lags, Sequence};
 use super::names;
 use super::notes::{self, Note};
 use super::rows::{Stored, Tables};
-use crate::wire::messages::KeyValue;
 
 /// Everything that the engine keeps, at one place of the sequence. Clones share everything.
 #[derive(Clone, Default)]
@@ -29,29 +26,6 @@ pub struct State {
     /// The revision before which states are gone.
     pub compacted: i64,
 }
-
-/// A version of a key that is live.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kv {
-    pub key: Bytes,
-    pub sequence: Sequence,
-    pub create_revision: i64,
-    pub mod_revision: i64,
-    pub version: i64,
-    pub lease: i64,
-    /// The place of the put among the events of its revision.
-    pub place: u32,
-    pub value: Bytes,
-}
-
-/// Live keys, in the order of their bytes. Clones share everything.
-#[derive(Clone, Default)]
-pub struct Keys {
-    set: OrdSet<Entry>,
-}
-
-#[derive(Clone)]
-struct Entry(Arc<Kv>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -160,68 +134,6 @@ impl State {
     }
 }
 
-impl Kv {
-    /// A key as a row has it.
-    pub fn new(
-        key: Bytes,
-        sequence: Sequence,
-        mod_revision: i64,
-        row: Stored,
-    ) -> Result<Self, storage::Error> {
-        let Stored::Key(row) = row else {
-            return Err(storage::Error::Corrupt("a key's row is none".into()));
-        };
-        let create_revision = if row.create_revision == 0 { mod_revision } else { row.create_revision };
-        let (version, lease, place, value) = (row.version, row.lease, row.place, row.value);
-        Ok(Self { key, sequence, create_revision, mod_revision, version, lease, place, value })
-    }
-
-    /// The key as clients get it.
-    pub fn message(&self) -> KeyValue {
-        KeyValue {
-            key: self.key.clone(),
-            create_revision: self.create_revision,
-            mod_revision: self.mod_revision,
-            version: self.version,
-            value: self.value.clone(),
-            lease: self.lease,
-        }
-    }
-}
-
-impl Keys {
-    pub fn len(&self) -> usize {
-        self.set.len()
-    }
-
-    pub fn get(&self, key: &[u8]) -> Option<&Arc<Kv>> {
-        self.set.get(key).map(|entry| &entry.0)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Kv>> {
-        self.set.iter().map(|entry| &entry.0)
-    }
-
-    /// The keys of an interval, in their order.
-    pub fn range(&self, interval: &Interval) -> impl Iterator<Item = &Arc<Kv>> + use<'_> {
-        let range = interval.bounds().map(|bounds| self.set.range::<_, [u8]>(bounds));
-        range.into_iter().flatten().map(|entry| &entry.0)
-    }
-
-    /// How many keys an interval has.
-    pub fn count(&self, interval: &Interval) -> usize {
-        if interval.is_everything() { self.len() } else { self.range(interval).count() }
-    }
-
-    pub fn insert(&mut self, kv: Arc<Kv>) -> Option<Arc<Kv>> {
-        self.set.insert(Entry(kv)).map(|entry| entry.0)
-    }
-
-    pub fn remove(&mut self, key: &[u8]) -> Option<Arc<Kv>> {
-        self.set.remove(key).map(|entry| entry.0)
-    }
-}
-
 /// The key of a row's name.
 pub fn key_of(name: &str) -> Result<Bytes, storage::Error> {
     names::key(name).ok_or_else(|| storage::Error::Corrupt(format!("{name:?} is no name of a key").into()))
@@ -231,29 +143,3 @@ pub fn key_of(name: &str) -> Result<Bytes, storage::Error> {
 pub fn lease_id(name: &str) -> Result<i64, storage::Error> {
     name.parse().map_err(|_| storage::Error::Corrupt(format!("{name:?} is no name of a lease").into()))
 }
-
-impl Borrow<[u8]> for Entry {
-    fn borrow(&self) -> &[u8] {
-        &self.0.key
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key.cmp(&other.0.key)
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
-}
-
-impl Eq for Entry {}

@@ -11,14 +11,15 @@ use bytes::Bytes;
 
 use super::Error;
 use super::interval::Interval;
+use super::keys::{Keys, Kv};
 use super::lags::Sequence;
-use super::state::{Keys, Kv, State};
+use super::state::State;
 use crate::wire::messages::TxnResponse;
 
 pub use checks::{check, delete_interval, is_serializable, touched};
 pub use run::{check_revision, run};
 
-/// What a transaction comes to in a state: the writes, all that they rest on, and the answer.
+/// The effect of a transaction in a state: the writes, all that they rest on, and the answer.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// In the order of the events. No key comes twice.

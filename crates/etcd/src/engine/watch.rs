@@ -18,7 +18,7 @@ use super::lags::Sequence;
 use super::{Error, Etcd};
 use crate::wire::messages::{self, EventType, WatchRequest, WatchResponse};
 
-/// What a client sends, or the reason for which one of its watches is refused.
+/// The messages of a client, or the reason for which one of its watches is refused.
 pub type Requests = BoxStream<'static, Result<WatchRequest, String>>;
 
 /// A watch that is not canceled.

@@ -24,7 +24,7 @@ const PATIENCE: usize = 3;
 enum Outcome {
     /// It is in the state now. Its last row has this place.
     Committed(Sequence),
-    /// What it rests on was not true any more. The state has what came in between.
+    /// Something that it rests on was not true any more. The state has what came in between.
     Lost,
 }
 

@@ -253,6 +253,9 @@ async fn watch_all(server: &Server, seed: u64) -> Told {
                         next = last.mod_revision + 1;
                         answers.push(answer.events);
                         left -= 1;
+                        if &last.key[..] == b"end" {
+                            return (request, answers);
+                        }
                     } else {
                         // What is before the end is told before it.
                         watch.send(rowplane_etcd::wire::messages::WatchRequestKind::Progress(

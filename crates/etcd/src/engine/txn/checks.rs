@@ -1,4 +1,4 @@
-//! What is refused before any state is looked at.
+//! Checks of requests, before any state is looked at.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::engine::range::Query;
 use crate::engine::{Error, names};
 use crate::wire::messages::{DeleteRangeRequest, PutRequest, RequestOp, RequestOpKind, TxnRequest};
 
-/// What the branches of a transaction may write.
+/// The rows that the branches of a transaction may write.
 #[derive(Default)]
 pub struct Touched {
     /// Keys that are written one by one.
@@ -21,7 +21,7 @@ pub struct Touched {
     pub writes: bool,
 }
 
-/// What a branch writes, as far as the request tells.
+/// The writes of a branch, as far as the request tells.
 #[derive(Default)]
 struct Written {
     puts: KeySet,
@@ -66,7 +66,7 @@ pub fn delete_interval(delete: &DeleteRangeRequest) -> Result<Interval, Error> {
     Ok(Interval::new(&delete.key, &delete.range_end))
 }
 
-/// What a branch writes. Fails if one of its operations puts a key that another one writes as well; deletions may
+/// The writes of a branch. Fails if one of its operations puts a key that another one writes as well; deletions may
 /// overlap.
 fn written(branch: &[RequestOp]) -> Result<Written, Error> {
     let mut all = Written::default();
@@ -99,7 +99,7 @@ fn written(branch: &[RequestOp]) -> Result<Written, Error> {
     Ok(all)
 }
 
-/// What a transaction may write.
+/// The rows that a transaction may write.
 pub fn touched(txn: &TxnRequest) -> Touched {
     let mut touched = Touched::default();
     touch(txn, &mut touched);

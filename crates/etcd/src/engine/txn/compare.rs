@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::engine::interval::Interval;
-use crate::engine::state::{Kv, State};
+use crate::engine::keys::Kv;
+use crate::engine::state::State;
 use crate::wire::messages::{Compare, CompareResult, CompareTarget, TargetUnion};
 
 /// Whether a compare holds. With a range, it has to for every key of it; a range without keys counts as a missing key.

@@ -5,9 +5,10 @@ use bytes::Bytes;
 use super::{Past, Plan, Stop, Write, compare, delete_interval};
 use crate::engine::Error;
 use crate::engine::interval::Interval;
+use crate::engine::keys::{Keys, Kv};
 use crate::engine::lags::Sequence;
 use crate::engine::range::Query;
-use crate::engine::state::{Keys, Kv, State};
+use crate::engine::state::State;
 use crate::wire::messages::{
     DeleteRangeRequest, DeleteRangeResponse, KeyValue, PutRequest, PutResponse, RangeRequest, RangeResponse,
     RequestOp, RequestOpKind, ResponseHeader, ResponseOp, ResponseOpKind, TxnRequest, TxnResponse,
@@ -16,7 +17,7 @@ use crate::wire::messages::{
 /// The place of a row that is not written yet.
 const UNWRITTEN: Sequence = Sequence(u64::MAX);
 
-/// What a checked transaction comes to in this state.
+/// The effect of a checked transaction in this state.
 pub fn run(state: &State, past: &Past, txn: &TxnRequest) -> Result<Plan, Stop> {
     let base = state.revision();
     let mut running =

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rowplane_store::storage::{self, ChangeRow};
 
 use crate::engine::events::{Event, Page, PageSize};
+use crate::engine::keys::Kv;
 use crate::engine::lags::Sequence;
-use crate::engine::state::{Kv, State, key_of};
+use crate::engine::state::{State, key_of};
 use crate::engine::{Error, Etcd};
 
 /// The most that is sent in one answer, if no revision is larger.

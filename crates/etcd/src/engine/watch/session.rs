@@ -14,7 +14,7 @@ use crate::engine::lags::Sequence;
 use crate::engine::{Error, Etcd};
 use crate::wire::messages::{self, WatchResponse};
 
-/// What an answer in fragments may have in bytes: the limits of a request and of what surrounds it.
+/// The most bytes of a fragment: the limits of a request and of what surrounds it.
 const FRAGMENT: usize = 2 << 20;
 
 pub struct Session {
