@@ -12,7 +12,7 @@ use rowplane::cli::transfer::{Summary, backup, migrate, restore};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::transfer::{Export, Length, Meter, Record, StoredObject};
-use rowplane::storage::{Error, Key, backup as format};
+use rowplane::storage::{Error, Key, Terms, Unit, Units, backup as format};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -148,6 +148,33 @@ async fn a_store_is_migrated(source: Database, target: Database) {
     server.stop().await;
 }
 
+/// The last part of docs/spec/etcd.md, 8: what etcd's clients have been told of revisions stays true.
+async fn revisions_as_etcd_counts_them_are_moved(source: Database, target: Database, again: Database) {
+    let backend = source.open().await;
+    let keys = resource(&*backend, "keys").await;
+    let put = |name: &str| create(&Key::new(keys, "", name), 1);
+    let mut units: Units =
+        [Unit::of_one_revision(vec![put("a"), put("b")], put("c")), put("d").into()].into_iter().collect();
+    backend.commit_under(&mut units, Terms::default()).await.expect("commit");
+    let before = backend.clock().await.expect("clock");
+    assert_eq!(before.lag, 2);
+    backend.close().await;
+    drop(backend);
+
+    let dir = TempDir::new().expect("a directory");
+    backup(&source.datastore(), &file(&dir), Keys::default()).await.expect("a backup");
+    restore(&file(&dir), &target.datastore()).await.expect("restored");
+    migrate(&target.datastore(), &again.datastore()).await.expect("migrated");
+    for moved in [target, again] {
+        let backend = moved.open().await;
+        let clock = backend.clock().await.expect("clock");
+        assert_eq!(clock.lag, before.lag);
+        assert!(clock.etcd_revision() > before.etcd_revision());
+        let sequence = backend.sequence_of(clock.etcd_revision()).await.expect("the newest revision");
+        assert_eq!(sequence, clock.revision);
+    }
+}
+
 /// Whatever the error is, the target stays as it was.
 async fn what_is_wrong_is_refused(target: Database) {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -281,6 +308,12 @@ fn only_file(dir: &Path, file: &Path) -> bool {
 fn refused(result: Result<Summary, rowplane::cli::error::Error>, text: &str) {
     let error = result.expect_err("refused").one_line();
     assert!(error.starts_with(text), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revisions_as_etcd_counts_them_outlive_a_move() {
+    let (source, target) = (Database::sqlite(), Database::postgres().await);
+    revisions_as_etcd_counts_them_are_moved(source, target, Database::sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

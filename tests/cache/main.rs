@@ -27,6 +27,7 @@ mod faults;
 mod follower;
 mod turnover;
 mod turns;
+mod units;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ impl Completing {
                     self.revision = self.revision.max(revision);
                     Record::Reached(revision)
                 }
-                Record::TokenKey(key) => Record::TokenKey(key),
+                other @ (Record::Lag(_) | Record::TokenKey(_)) => other,
             });
         }
         Ok(Some(records))

@@ -93,7 +93,9 @@ impl Feed {
     async fn publish(&self, commit: OwnCommit) {
         let OwnCommit { base, writes, published } = commit;
         let last = writes.last().map_or(base, |write| write.revision);
-        let own: Option<Vec<Applied>> = writes.into_iter().map(Applied::own).collect();
+        let state = self.cache.shared.state.load_full();
+        let own = writes.into_iter().map(|write| Applied::own(write, &state));
+        let own: Option<Vec<Applied>> = own.collect();
         let known = if own.is_some() { base } else { last };
         while let Err(error) = self.reach(known).await {
             self.warn(&error);
@@ -333,9 +335,10 @@ impl Applied {
         Self { revision, key, object }
     }
 
-    /// A write of this server; `None` if its value came without its object.
-    fn own(write: OwnWrite) -> Option<Self> {
+    /// A write of this server; `None` if its value came without its object, and the state holds the resource.
+    fn own(write: OwnWrite, state: &State) -> Option<Self> {
         let OwnWrite { revision, key, object, .. } = write;
+        let object = object.filter(|_| state.holds(key.resource));
         let object = object.map(|object| object.downcast().ok());
         let object = match object {
             Some(object) => Some(object?),

@@ -17,6 +17,8 @@ use crate::schema::names::GroupResource;
 /// The last character before the line end is the version of the format.
 const MAGIC: &[u8] = b"rowplane backup 1\n";
 const REVISION: u8 = b'R';
+/// Only where it is not 0: such a store is none that releases before it could restore.
+const LAG: u8 = b'L';
 const TOKEN_KEY: u8 = b'K';
 const OBJECT: u8 = b'O';
 const END: u8 = b'E';
@@ -110,6 +112,7 @@ fn next(reader: &mut Hashing<impl Read>) -> Result<Option<Record>, Error> {
     }
     reader.hash.update(tag);
     let record = match tag[0] {
+        LAG => Record::Lag(read_number(reader)? as i64),
         TOKEN_KEY => Record::TokenKey(TokenKey {
             id: read_number(reader)? as u32,
             created_at: read_number(reader)? as i64,
@@ -158,6 +161,7 @@ fn check_record(record: &Record) -> Result<(), Error> {
 
 fn put(writer: &mut impl Write, next: &Record) -> io::Result<()> {
     match next {
+        Record::Lag(lag) => record(writer, LAG, &[&number(*lag as u64)]),
         Record::TokenKey(key) => {
             let (id, created_at) = (number(key.id.into()), number(key.created_at as u64));
             record(writer, TOKEN_KEY, &[&id, &created_at, &key.secret])
@@ -289,7 +293,7 @@ mod tests {
 
     fn records() -> Vec<Record> {
         let key = TokenKey { id: 3, created_at: -1, secret: vec![0, 255] };
-        vec![Record::TokenKey(key), object("a", b"{}"), object("b", b"\xff no JSON")]
+        vec![Record::Lag(-7), Record::TokenKey(key), object("a", b"{}"), object("b", b"\xff no JSON")]
     }
 
     fn export(

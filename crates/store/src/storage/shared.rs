@@ -150,18 +150,18 @@ macro_rules! shared_audit {
 }
 
 /// Makes the reads of a whole store that is at `$place`. The calling module has `snapshot`, which begins them, and
-/// `extent`, the size of the store, and says from which migrations on there are audit events of requests that write nothing, and
-/// history.
+/// `extent`, the size of the store, and says from which migrations on there are audit events of requests that write
+/// nothing, and history.
 macro_rules! snapshot_reads {
     ($store:ty, $place:ty, $connection:ty, $others:expr, $history:expr) => {
         impl $store {
             /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
             pub async fn export(place: &$place) -> Result<Export, Error> {
-                let Snapshot { mut connection, revision, .. } = snapshot(place).await?;
+                let Snapshot { mut connection, revision, lag, .. } = snapshot(place).await?;
                 let count = sqlx::query_scalar(transfer::LIVE_COUNT).fetch_one(&mut connection);
                 let count: i64 = count.await.map_err(unavailable)?;
                 let (sender, receiver) = mpsc::channel(transfer::BATCHES_AHEAD);
-                let batches = stream(receiver, async move { send(&mut connection, &sender).await });
+                let batches = stream(receiver, async move { send(&mut connection, lag, &sender).await });
                 Ok(Export {
                     revision,
                     gap: storage::SAFETY_GAP,
@@ -172,7 +172,7 @@ macro_rules! snapshot_reads {
 
             /// The contents of the store, from one snapshot. Takes no lock.
             pub async fn inventory(place: &$place) -> Result<Inventory, Error> {
-                let Snapshot { mut connection, revision, schema } = snapshot(place).await?;
+                let Snapshot { mut connection, revision, schema, .. } = snapshot(place).await?;
                 let stored = sqlx::query_as(inventory::STORED_VERSIONS).bind(PROTOBUF).bind(ENCRYPTED);
                 let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
                 let sealed = sqlx::query_as(inventory::SEALED_HEADS).bind(ENCRYPTED);
@@ -231,19 +231,25 @@ macro_rules! snapshot_reads {
         struct Snapshot {
             connection: $connection,
             revision: Revision,
+            /// See [`Clock::lag`](storage::Clock::lag).
+            lag: i64,
             /// The schema's newest migration.
             schema: i64,
         }
 
         /// Sends everything in the connection's snapshot, until the receiver is gone.
-        async fn send(connection: &mut $connection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
+        async fn send(
+            connection: &mut $connection,
+            lag: i64,
+            batches: &mpsc::Sender<Result<Vec<Record>, Error>>,
+        ) {
             let keys = sqlx::query_as(transfer::TOKEN_KEYS).fetch_all(&mut *connection).await;
             let keys = match keys.map_err(unavailable) {
                 Ok(keys) => keys,
                 Err(error) => return drop(batches.send(Err(error.into())).await),
             };
             let objects = sqlx::query_as(transfer::LIVE_OBJECTS).fetch(connection).map_err(unavailable);
-            transfer::send(keys, objects, batches).await;
+            transfer::send(lag, keys, objects, batches).await;
         }
     };
 }

@@ -40,6 +40,8 @@ pub struct Export {
 /// One item of a store that is moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
+    /// The [lag](super::Clock::lag) of the source. It comes first, unless it is 0.
+    Lag(i64),
     TokenKey(TokenKey),
     Object(StoredObject),
     /// The end of an object that came earlier, at this revision. Only a source that changes while it is read sends it.
@@ -130,6 +132,7 @@ pub(super) type CountRow = (String, String, i64);
 
 /// Sends the contents of a store, until they end or the receiver is gone.
 pub(super) async fn send(
+    lag: i64,
     keys: Vec<KeyRow>,
     objects: impl Stream<Item = Result<ObjectRow, super::Error>>,
     batches: &mpsc::Sender<Result<Vec<Record>, Error>>,
@@ -138,7 +141,8 @@ pub(super) async fn send(
         .into_iter()
         .map(|(id, created_at, secret)| Ok(Record::TokenKey(TokenKey { id: id as u32, created_at, secret })));
     let objects = objects.map(|row| Ok(Record::Object(row?.into())));
-    let mut all = std::pin::pin!(futures_util::stream::iter(keys).chain(objects));
+    let lag = (lag != 0).then_some(Ok(Record::Lag(lag)));
+    let mut all = std::pin::pin!(futures_util::stream::iter(lag.into_iter().chain(keys)).chain(objects));
     let mut batch = Batch::default();
     while let Some(record) = all.next().await {
         let full = match record {
@@ -240,6 +244,7 @@ impl Arrivals {
         for record in batch {
             meter.add(&record);
             match record {
+                Record::Lag(lag) => received.lag = lag,
                 Record::TokenKey(key) => arrivals.keys.push(key),
                 Record::Object(object) => {
                     count(&mut received.counts, &object.resource);
@@ -270,6 +275,8 @@ pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
 /// Everything that has arrived in a store.
 pub(super) struct Received {
     pub counts: Counts,
+    /// The lag of the store: etcd's revisions go on from where they were, as far ahead as the clock is set.
+    pub lag: i64,
     /// The revision of the state, or of an object that its source has made after it.
     newest: Revision,
     gap: u64,
@@ -277,7 +284,7 @@ pub(super) struct Received {
 
 impl Received {
     pub fn nothing_of(export: &Export) -> Self {
-        Self { counts: Counts::new(), newest: export.revision, gap: export.gap }
+        Self { counts: Counts::new(), lag: 0, newest: export.revision, gap: export.gap }
     }
 
     /// The clock of the store.

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sqlx::Row as _;
-use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow, PgSeverity};
+use sqlx::postgres::{PgArguments, PgConnection, PgDatabaseError, PgRow, PgSeverity};
+use sqlx::query::Query;
 
 use super::error::{corrupt, unavailable};
 use super::history;
 use super::listener::Channel;
-use super::needs::{Needs, Ranges};
+use super::needs::{NONE, Needs, Ranges, expected, number, version};
 use super::registration;
 use super::rows::Rows;
 use super::ticket::Ticket;
@@ -19,10 +20,6 @@ use crate::failpoints::{Bug, strikes};
 use crate::revision::Revision;
 use crate::storage::history::Told;
 use crate::storage::{AuditRow, Change, ChangeKind, Commit, Error, Expect, Mutation, Outcome, Terms, Units};
-
-/// The version of no row, and one that no row has.
-const NONE: i64 = 0;
-const IMPOSSIBLE: i64 = -1;
 
 /// A batch on its way.
 pub struct Call<'a> {
@@ -116,8 +113,6 @@ pub async fn commit(
         false => fence.exempt.iter().map(|id| id.0).collect(),
     });
     let needs = Needs::of(mutations, rows);
-    let uncounted: Vec<_> = mutations.iter().map(|mutation| mutation.counting.code()).collect();
-    let stamped: Vec<bool> = mutations.iter().map(|mutation| is_stamped(mutation)).collect();
     let joins = joins.as_deref().filter(|_| !strikes(Bug::HalfAGroup));
     let decided =
         mutations.iter().any(|mutation| mutation.decided_at.is_some()) && !strikes(Bug::FailoverForgotten);
@@ -131,8 +126,7 @@ pub async fn commit(
     let texts = |pick: fn(&AuditRow) -> &str| {
         audited.then(|| audits.iter().map(|(_, row)| pick(row)).collect::<Vec<_>>())
     };
-    // The last row is answered when the connection is ready again.
-    let row = sqlx::query(include_str!("../sql/postgres/commit_batch.sql"))
+    let query = sqlx::query(include_str!("../sql/postgres/commit_batch.sql"))
         .bind(ticket.writer())
         .bind(ticket.place)
         .bind(ticket.number)
@@ -169,21 +163,36 @@ pub async fn commit(
         .bind(audited.then(|| audits.iter().map(|(_, row)| &row.event[..]).collect::<Vec<_>>()))
         .bind(terms.registry.map(|change| registration::told(change).to_string()))
         .bind(told.ids.iter().any(Option::is_some).then_some(&told.ids[..]))
-        .bind(history::new_authors(told))
-        .bind(uncounted.iter().any(Option::is_some).then_some(&uncounted[..]))
-        .bind(stamped.contains(&true).then_some(&stamped[..]))
-        .bind(ranges.as_ref().map(|ranges| &ranges.ends[..]))
-        .bind(ranges.as_ref().map(|ranges| &ranges.resources[..]))
-        .bind(ranges.as_ref().map(|ranges| &ranges.starts[..]))
-        .bind(ranges.as_ref().map(|ranges| &ranges.stops[..]))
-        .bind(ranges.as_ref().map(|ranges| &ranges.since[..]))
+        .bind(history::new_authors(told));
+    // The last row is answered when the connection is ready again.
+    let answered = bind_counting(query, mutations, ranges.as_ref())
         .fetch_all(connection)
         .await
         .map_err(Failure::of)?
         .pop();
     let row =
-        row.ok_or_else(|| Failure::Open(Error::Corrupt("the procedure has answered nothing".into())))?;
+        answered.ok_or_else(|| Failure::Open(Error::Corrupt("the procedure has answered nothing".into())))?;
     Reply::read(&row, terms.floor).map_err(|error| Failure::Open(corrupt(error)))
+}
+
+type BatchQuery<'q> = Query<'q, sqlx::Postgres, PgArguments>;
+
+/// Binds how changes count, which values are stamped, and the ranges that must not have changed.
+fn bind_counting<'q>(
+    query: BatchQuery<'q>,
+    mutations: &[&Mutation],
+    ranges: Option<&'q Ranges<'_>>,
+) -> BatchQuery<'q> {
+    let uncounted: Vec<_> = mutations.iter().map(|mutation| mutation.counting.code()).collect();
+    let stamped: Vec<bool> = mutations.iter().map(|mutation| is_stamped(mutation)).collect();
+    query
+        .bind(uncounted.iter().any(Option::is_some).then_some(uncounted))
+        .bind(stamped.contains(&true).then_some(stamped))
+        .bind(ranges.map(|ranges| &ranges.ends[..]))
+        .bind(ranges.map(|ranges| &ranges.resources[..]))
+        .bind(ranges.map(|ranges| &ranges.starts[..]))
+        .bind(ranges.map(|ranges| &ranges.stops[..]))
+        .bind(ranges.map(|ranges| &ranges.since[..]))
 }
 
 /// The joins of the operations at these places; `None` if all are units of their own.
@@ -279,26 +288,6 @@ impl Failure {
             true => Self::Refused(unavailable(error)),
             false => Self::Open(unavailable(error)),
         }
-    }
-}
-
-/// A live version as a number. No row has the version 0, nor one that is no `BIGINT`.
-fn number(version: Option<Revision>) -> i64 {
-    match version {
-        None => NONE,
-        Some(Revision(0)) => IMPOSSIBLE,
-        Some(Revision(version)) => i64::try_from(version).unwrap_or(IMPOSSIBLE),
-    }
-}
-
-fn version(number: i64) -> Option<Revision> {
-    (number != NONE).then_some(Revision(number as u64))
-}
-
-pub fn expected(expect: Expect) -> i64 {
-    match expect {
-        Expect::Absent => number(None),
-        Expect::At(version) => number(Some(version)),
     }
 }
 

@@ -1,10 +1,14 @@
 //! Preconditions of a batch on other rows than those that it writes, as arrays for the procedure that commits it.
 
-use super::batch::expected;
 use super::rows::Rows;
 use crate::failpoints::{Bug, strikes};
+use crate::revision::Revision;
 use crate::storage::commit::ranges;
-use crate::storage::{Mutation, Requirement, UnchangedRange};
+use crate::storage::{Expect, Mutation, Requirement, UnchangedRange};
+
+/// The version of no row, and one that no row has.
+pub const NONE: i64 = 0;
+const IMPOSSIBLE: i64 = -1;
 
 /// The requirements of all mutations, one behind the other.
 pub struct Needs {
@@ -76,4 +80,24 @@ impl<'a> Ranges<'a> {
 fn requirements(mutation: &Mutation) -> impl Iterator<Item = &Requirement> {
     let shares = mutation.shares.as_deref().filter(|_| !strikes(Bug::ConfigurationIgnored));
     shares.into_iter().chain(mutation.requires.iter().filter(|_| !strikes(Bug::RequirementIgnored)))
+}
+
+/// A live version as a number. No row has the version 0, nor one that is no `BIGINT`.
+pub fn number(version: Option<Revision>) -> i64 {
+    match version {
+        None => NONE,
+        Some(Revision(0)) => IMPOSSIBLE,
+        Some(Revision(version)) => i64::try_from(version).unwrap_or(IMPOSSIBLE),
+    }
+}
+
+pub fn version(number: i64) -> Option<Revision> {
+    (number != NONE).then_some(Revision(number as u64))
+}
+
+pub fn expected(expect: Expect) -> i64 {
+    match expect {
+        Expect::Absent => number(None),
+        Expect::At(version) => number(Some(version)),
+    }
 }

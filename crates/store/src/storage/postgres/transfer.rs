@@ -27,6 +27,9 @@ use crate::storage::transfer::{
 };
 use crate::storage::{self, AuditQuery, TokenKey, migrations, transfer};
 
+/// The migration from which on the clock has a lag.
+const COUNTING: i64 = 13;
+
 snapshot_reads!(Postgres, Address, PgConnection, storage::audit::OTHERS_ON_POSTGRES, 12);
 
 impl Postgres {
@@ -66,12 +69,13 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
-    let revision: i64 = sqlx::query_scalar("SELECT revision FROM clock")
-        .fetch_one(&mut connection)
-        .await
-        .map_err(unavailable)?;
-    let revision = Revision(revision as u64);
-    Ok(Snapshot { connection, revision, schema })
+    // The release before counts no lag.
+    let clock = match schema >= COUNTING {
+        true => sqlx::query_as("SELECT revision, lag FROM clock"),
+        false => sqlx::query_as("SELECT revision, CAST(0 AS bigint) FROM clock"),
+    };
+    let (revision, lag): (i64, i64) = clock.fetch_one(&mut connection).await.map_err(unavailable)?;
+    Ok(Snapshot { connection, revision: Revision(revision as u64), lag, schema })
 }
 
 /// Another program's database, in one read-only snapshot. The connection is made as those to a store of rowplane are.
@@ -113,10 +117,10 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
             delete.execute(&mut *transaction).await.map_err(unavailable)?;
         }
     }
-    let clock = whole::number(Some(received.clock().0 as i64));
+    let (clock, lag) = (whole::number(Some(received.clock().0 as i64)), whole::number(Some(received.lag)));
     // No history comes with the objects.
     let set = format!(
-        "UPDATE clock SET revision = {clock}, compacted = {clock}, made = NULL, \
+        "UPDATE clock SET revision = {clock}, compacted = {clock}, lag = {lag}, made = NULL, \
              committed_ms = floor(extract(epoch FROM clock_timestamp()) * 1000); \
          DELETE FROM marks; INSERT INTO marks (at_ms, revision) SELECT committed_ms, revision FROM clock; \
          DELETE FROM floors; INSERT INTO floors (resource, revision) SELECT 0, compacted FROM clock"

@@ -31,6 +31,9 @@ const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
 
+/// The migration from which on the clock has a lag.
+const COUNTING: i64 = 10;
+
 snapshot_reads!(Sqlite, Path, SqliteConnection, storage::audit::OTHERS_ON_SQLITE, 9);
 
 impl Sqlite {
@@ -74,12 +77,13 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
-    let revision: i64 = sqlx::query_scalar("SELECT revision FROM clock")
-        .fetch_one(&mut connection)
-        .await
-        .map_err(unavailable)?;
-    let revision = Revision(revision as u64);
-    Ok(Snapshot { connection, revision, schema })
+    // The release before counts no lag.
+    let clock = match schema >= COUNTING {
+        true => sqlx::query_as("SELECT revision, lag FROM clock"),
+        false => sqlx::query_as("SELECT revision, CAST(0 AS bigint) FROM clock"),
+    };
+    let (revision, lag): (i64, i64) = clock.fetch_one(&mut connection).await.map_err(unavailable)?;
+    Ok(Snapshot { connection, revision: Revision(revision as u64), lag, schema })
 }
 
 async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
@@ -109,11 +113,12 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
     }
     // No history comes with the objects.
     sqlx::query(
-        "UPDATE clock SET revision = ?1, compacted = ?1, committed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER); \
+        "UPDATE clock SET revision = ?1, compacted = ?1, lag = ?2, committed_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER); \
          DELETE FROM marks; INSERT INTO marks (at_ms, revision) SELECT committed_ms, revision FROM clock; \
          DELETE FROM floors; INSERT INTO floors (resource, revision) SELECT 0, compacted FROM clock",
     )
     .bind(received.clock().0 as i64)
+    .bind(received.lag)
     .execute(&mut *transaction)
     .await
     .map_err(unavailable)?;

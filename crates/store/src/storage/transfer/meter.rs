@@ -96,6 +96,7 @@ impl Record {
     /// (`storage::backup`).
     fn length_in_a_backup(&self) -> u64 {
         let fields: [usize; 8] = match self {
+            Record::Lag(_) => return 1 + 4 + 8,
             Record::TokenKey(key) => return (1 + 3 * 4 + 2 * 8 + key.secret.len()) as u64,
             Record::Removed(..) | Record::Reached(_) => return 0,
             Record::Object(StoredObject {
