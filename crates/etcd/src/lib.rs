@@ -1,11 +1,13 @@
 //! A Kubernetes cluster in etcd's terms: keys, revisions and values as kube-apiserver has written them, read out of the
-//! files of etcd, the table of kine and the API of both (docs/spec/etcd.md, sections 6.3, 7 and 8).
+//! files of etcd, the table of kine and the API of both (docs/spec/etcd.md, sections 6.3, 7 and 8); and that API itself, on
+//! rowplane's store (`engine`).
 //!
 //! Nothing here is trusted: damaged and hostile files end in an error, with memory bounded by the file's size.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 
 mod bolt;
+pub mod engine;
 pub mod export;
 pub mod keys;
 pub mod kine;
@@ -13,6 +15,7 @@ pub mod live;
 pub mod releases;
 pub mod snapshot;
 pub mod values;
+pub mod wire;
 
 use std::io;
 

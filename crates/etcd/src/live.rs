@@ -2,7 +2,6 @@
 //! change after it until nothing is missing.
 
 mod client;
-mod messages;
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::client::{Client, Watch};
-use self::messages::{Event, WatchResponse};
+use crate::wire::messages::{self, Event, EventType, WatchResponse};
 use crate::{Error, KeyValue};
 
 pub use self::client::Endpoint;
@@ -122,7 +121,7 @@ impl Live {
             let page = self.client.page(after.as_deref(), limit, self.revision).await?;
             let bytes: usize = page.kvs.iter().map(|kv| kv.value.len()).sum();
             limit = if bytes < PAGE_BYTES { (limit * 2).min(most) } else { (limit / 2).max(1) };
-            after = page.kvs.last().map(|last| last.key.clone());
+            after = page.kvs.last().map(|last| last.key.to_vec());
             let is_last = !page.more || after.is_none();
             send(batches, page.kvs.into_iter().map(|kv| Change::Put(kv.into())).collect()).await?;
             if is_last {
@@ -198,14 +197,14 @@ fn reached_with(response: &WatchResponse) -> u64 {
 fn change(event: Event) -> Option<Change> {
     let kv = event.kv?;
     Some(match event.kind {
-        0 => Change::Put(kv.into()),
-        _ => Change::Delete { key: kv.key, revision: kv.mod_revision.unsigned_abs() },
+        put if put == EventType::Put as i32 => Change::Put(kv.into()),
+        _ => Change::Delete { key: kv.key.to_vec(), revision: kv.mod_revision.unsigned_abs() },
     })
 }
 
 impl From<messages::KeyValue> for KeyValue {
     fn from(kv: messages::KeyValue) -> Self {
-        Self { key: kv.key, mod_revision: kv.mod_revision.unsigned_abs(), value: kv.value }
+        Self { key: kv.key.to_vec(), mod_revision: kv.mod_revision.unsigned_abs(), value: kv.value.to_vec() }
     }
 }
 

@@ -15,7 +15,7 @@ mod decode;
 pub mod event;
 mod feed;
 pub mod follower;
-mod freshness;
+pub mod freshness;
 pub mod hidden_rows;
 mod lag;
 mod load;

@@ -54,7 +54,7 @@ use crate::revision::Revision;
 
 pub use audit::{AuditQuery, AuditRemoval, AuditRing, AuditRow};
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement, UnchangedRange};
-pub use compactor::{Compaction, compact_regularly};
+pub use compactor::{Compaction, compact_once, compact_regularly};
 pub use contract::{Backend, Commits, Feed, Reads, Registry, Upkeep};
 pub use error::{DriverError, Error, OpenError};
 pub use history::retention::{KeepRule, Retention};

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use rowplane_store::grpc::{CallError, Channel, connect};
@@ -10,10 +11,11 @@ use rowplane_store::relay::dial::dial;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 
-use super::messages::{
-    RangeRequest, RangeResponse, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchResponse,
-};
 use crate::Error;
+use crate::wire::messages::{
+    RangeRequest, RangeResponse, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchRequestKind,
+    WatchResponse,
+};
 
 const RANGE: (&str, &str) = ("etcdserverpb.KV", "Range");
 const WATCH: (&str, &str) = ("etcdserverpb.Watch", "Watch");
@@ -53,19 +55,24 @@ pub struct Client {
     /// How long servers that do not answer are asked again: not at all until one has answered.
     patience: Duration,
     /// The keys from the first one to before the second one.
-    range: (Vec<u8>, Vec<u8>),
+    range: (Bytes, Bytes),
 }
 
 impl Client {
-    pub fn new(endpoints: Vec<Endpoint>, range: (Vec<u8>, Vec<u8>)) -> Self {
+    pub fn new(endpoints: Vec<Endpoint>, (first, end): (Vec<u8>, Vec<u8>)) -> Self {
+        let range = (first.into(), end.into());
         Self { endpoints, channel: None, patience: Duration::ZERO, range }
+    }
+
+    fn range(&self) -> (Bytes, Bytes) {
+        self.range.clone()
     }
 
     /// The newest revision, and the number of keys.
     pub async fn extent(&mut self) -> Result<(u64, u64), Error> {
-        let (key, range_end) = self.range.clone();
+        let (key, range_end) = self.range();
         let response =
-            self.range(RangeRequest { key, range_end, count_only: true, ..Default::default() }).await?;
+            self.call(RangeRequest { key, range_end, count_only: true, ..Default::default() }).await?;
         Ok((response.header.unwrap_or_default().revision.unsigned_abs(), response.count.unsigned_abs()))
     }
 
@@ -76,20 +83,27 @@ impl Client {
         limit: usize,
         revision: u64,
     ) -> Result<RangeResponse, Error> {
-        let (first, range_end) = self.range.clone();
+        let (first, range_end) = self.range();
         // The next key in order is this one with a zero behind it.
-        let key = after.map_or(first, |after| [after, b"\0"].concat());
+        let key = after.map_or(first, |after| [after, b"\0"].concat().into());
         let (limit, revision) = (limit as i64, revision as i64);
-        self.range(RangeRequest { key, range_end, limit, revision, ..Default::default() }).await
+        self.call(RangeRequest { key, range_end, limit, revision, ..Default::default() }).await
     }
 
     /// Begins to watch the range from a revision.
     pub async fn watch(&mut self, revision: u64) -> Result<Watch, Error> {
         let began = Instant::now();
-        let ((key, range_end), start_revision) = (self.range.clone(), revision as i64);
-        let create =
-            WatchCreateRequest { key, range_end, start_revision, progress_notify: true, fragment: true };
-        let create = WatchRequest { create: Some(create), progress: None };
+        let ((key, range_end), start_revision) = (self.range(), revision as i64);
+        let (progress_notify, fragment) = (true, true);
+        let create = WatchCreateRequest {
+            key,
+            range_end,
+            start_revision,
+            progress_notify,
+            fragment,
+            ..Default::default()
+        };
+        let create = WatchRequest { request: Some(WatchRequestKind::Create(create)) };
         loop {
             let failed = match self.channel().await {
                 Ok(channel) => {
@@ -110,7 +124,7 @@ impl Client {
         }
     }
 
-    async fn range(&mut self, request: RangeRequest) -> Result<RangeResponse, Error> {
+    async fn call(&mut self, request: RangeRequest) -> Result<RangeResponse, Error> {
         let began = Instant::now();
         loop {
             let failed = match self.channel().await {
@@ -184,7 +198,7 @@ impl Watch {
     /// Asks how far the watch is. The server answers if everything before has been sent.
     pub fn ask_progress(&self) {
         // Questions that have not been taken yet will be answered.
-        let progress = Some(WatchProgressRequest {});
-        let _ = self.requests.try_send(WatchRequest { create: None, progress });
+        let progress = WatchRequestKind::Progress(WatchProgressRequest {});
+        let _ = self.requests.try_send(WatchRequest { request: Some(progress) });
     }
 }

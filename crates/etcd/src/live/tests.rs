@@ -18,8 +18,10 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 
-use super::messages::{Header, RangeRequest, RangeResponse, WatchRequest};
 use super::*;
+use crate::wire::messages::{
+    RangeRequest, RangeResponse, ResponseHeader, WatchRequest, WatchRequestKind,
+};
 
 /// An etcd in the process of the test.
 #[derive(Default)]
@@ -35,7 +37,7 @@ struct Etcd {
 
 impl Etcd {
     fn range(&self, request: &RangeRequest) -> RangeResponse {
-        let header = Some(Header { revision: self.revision });
+        let header = header(self.revision);
         let inside: Vec<_> =
             self.keys.iter().filter(|kv| request.key <= kv.key && kv.key < request.range_end).collect();
         let count = inside.len() as i64;
@@ -50,7 +52,7 @@ impl Etcd {
     }
 
     fn watch(&self, request: WatchRequest) -> (Vec<WatchResponse>, bool) {
-        let create = request.create.expect("a watch begins with its range");
+        let Some(WatchRequestKind::Create(create)) = request.request else { panic!("a watch begins with its range") };
         self.starts.lock().expect("starts").push(create.start_revision);
         self.watches.lock().expect("watches").pop_front().expect("a watch that is expected")
     }
@@ -128,16 +130,21 @@ fn serve(etcd: &Arc<Etcd>) -> (TempDir, Vec<Endpoint>, JoinSet<()>) {
 }
 
 fn kv(key: &str, mod_revision: i64) -> messages::KeyValue {
-    messages::KeyValue { key: key.as_bytes().to_vec(), mod_revision, value: b"v".to_vec() }
+    let key = key.as_bytes().to_vec().into();
+    messages::KeyValue { key, mod_revision, value: Bytes::from_static(b"v"), ..Default::default() }
+}
+
+fn header(revision: i64) -> Option<ResponseHeader> {
+    Some(ResponseHeader { revision, ..Default::default() })
 }
 
 fn event(kind: i32, key: &str, revision: i64) -> Event {
-    Event { kind, kv: Some(kv(key, revision)) }
+    Event { kind, kv: Some(kv(key, revision)), prev_kv: None }
 }
 
 /// A response with a header of the newest revision, as etcd sends it.
 fn response(revision: i64, events: Vec<Event>) -> WatchResponse {
-    WatchResponse { header: Some(Header { revision }), events, ..Default::default() }
+    WatchResponse { header: header(revision), events, ..Default::default() }
 }
 
 fn created() -> WatchResponse {

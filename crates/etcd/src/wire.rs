@@ -1,0 +1,9 @@
+//! etcd's API on the wire: gRPC and JSON, one method each time, over what the engine makes of the store.
+//!
+//! `methods` has one line a method, whatever the protocol (`exchange`, with `grpc` and `gateway`); `services` has what each
+//! does before and after the engine.
+
+mod exchange;
+mod grpc;
+mod json;
+pub mod messages;
