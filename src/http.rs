@@ -2,6 +2,7 @@
 //! SQL of the store.
 
 pub mod app;
+mod ask;
 pub mod branches;
 pub mod console;
 pub mod documents;
@@ -19,5 +20,6 @@ pub mod routes;
 pub mod server;
 pub mod sql;
 pub mod tls;
+mod visible;
 mod websocket;
 pub mod zpages;
