@@ -2,6 +2,7 @@
 //! SQL of the store.
 
 pub mod app;
+mod ask;
 pub mod branches;
 pub mod console;
 pub mod documents;
@@ -20,5 +21,6 @@ pub mod server;
 pub mod sql;
 pub mod test_endpoints;
 pub mod tls;
+mod visible;
 mod websocket;
 pub mod zpages;

@@ -17,6 +17,7 @@ use http_body::Body as _;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::ask;
 use super::branches;
 use super::console;
 use super::documents;
@@ -64,6 +65,7 @@ impl Responder for Started {
         }
         Box::pin(async move {
             past::door::Door::open(&mut request);
+            ask::Door::open(&mut request);
             let Self { app, health } = &*self;
             if app.has_console
                 && let Some(mut response) = console::answer(&request)
@@ -87,6 +89,7 @@ impl Responder for Started {
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
                     Route::Sql => sql::serve(app, parts, body).await,
+                    Route::Search => Box::pin(ask::search::serve(app, None, parts)).await,
                     Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
                 }
@@ -154,6 +157,7 @@ enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
     Sql,
+    Search,
     Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
     Document(Option<&'a ApiPath>),
@@ -166,6 +170,7 @@ impl<'a> Route<'a> {
             _ if branches::paths::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
+            None if ask::Door::is_search(parts) => Self::Search,
             other => Self::Document(other.as_ref()),
         }
     }

@@ -12,6 +12,7 @@ mod actions;
 mod aggregation;
 mod apply;
 mod apply_rules;
+mod ask;
 mod at_rest;
 mod auth;
 mod authorization;

@@ -1,5 +1,6 @@
 //! Options of requests: the query, or the body of a DELETE, as types that cannot be inconsistent.
 
+pub mod ask;
 pub mod continue_token;
 pub mod delete;
 pub mod list;

@@ -17,6 +17,7 @@ use crate::codec::protobuf;
 use crate::error::Error;
 use crate::kinds::behavior::Behavior;
 use crate::kinds::built_in;
+use crate::options::ask::Seen;
 use crate::options::list::Selection;
 use crate::options::strictness::conform;
 use crate::patch::apply::schema::Schema;
@@ -280,6 +281,11 @@ impl Resource {
         if !selection.labels.matches(|key| object.label(key)) {
             return Ok(false);
         }
+        if let Some(ask) = selection.ask.as_ref().filter(|ask| ask.selects_some())
+            && !self.see(object, |seen| ask.selects(object, seen))?
+        {
+            return Ok(false);
+        }
         if selection.decodes() {
             let object = Value::Object(self.decode(object)?);
             return Ok(selection.fields.matches_object(&self.behavior.fields, &object));
@@ -288,6 +294,16 @@ impl Resource {
             "metadata.name" => object.name().into(),
             _ => object.namespace().into(),
         }))
+    }
+}
+
+impl Resource {
+    /// Looks at an object in the version that is served, of which no more is parsed than is needed.
+    pub fn see<T>(&self, object: &Object, look: impl FnOnce(&Seen<'_>) -> T) -> Result<T, Error> {
+        match self.serves_as_stored(object) {
+            true => Ok(look(&Seen::Json(object.json()?))),
+            false => Ok(look(&Seen::Decoded(&self.decode(object)?))),
+        }
     }
 }
 

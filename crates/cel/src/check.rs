@@ -3,6 +3,7 @@
 mod calls;
 mod checker;
 mod literals;
+mod paths;
 mod substitution;
 
 pub use checker::check;

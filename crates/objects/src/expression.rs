@@ -1,6 +1,8 @@
 //! Expressions of CEL, as the crate of that name reads and checks them, with the words that upstream's compilers put before
 //! what is wrong.
 
+pub mod declared;
+
 pub use rowplane_cel::decl::Decl;
 pub use rowplane_cel::reserved::{escape, is_reserved};
 pub use rowplane_cel::types::Generic;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use crate::audit::{Audit, Head, Level, Lost, Record, Sources, Stage, Storing};
 use crate::auth::authn::Notes;
 use crate::gotext;
+use crate::http::ask;
 use crate::http::past::door::Door;
 use crate::http::request::info::RequestInfo;
 use crate::http::request::{audit_record, header_text, long_query, request_uri};
@@ -94,7 +95,7 @@ fn head(
     Head {
         level,
         audit_id,
-        uri: Door::of(parts).map_or(&parts.uri, Door::uri).clone(),
+        uri: asked_uri(parts).clone(),
         long_query: long_query(parts).cloned(),
         verb: info.shared_verb(),
         user,
@@ -103,6 +104,12 @@ fn head(
         received,
         text: OnceLock::new(),
     }
+}
+
+/// The URL as the client sent it, with its doors.
+fn asked_uri(parts: &Parts) -> &Uri {
+    let past = Door::of(parts).map(Door::uri);
+    past.or_else(|| ask::Door::of(parts).map(ask::Door::uri)).unwrap_or(&parts.uri)
 }
 
 /// The answer to a request whose first event could not be stored.

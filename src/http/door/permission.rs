@@ -14,6 +14,7 @@ use crate::auth::authorizer::{Attributes, Grant, Reason, Refusal, authorize};
 use crate::auth::foreseen::Foreseen;
 use crate::auth::service_accounts::Unproven;
 use crate::failpoints::{Bug, strikes};
+use crate::http::ask;
 use crate::http::past::door::Door as PastDoor;
 use crate::http::past::{LOOK_BACK, looks_back};
 use crate::http::request::info::RequestInfo;
@@ -102,7 +103,9 @@ impl Door {
         if stage == Stage::Starting && !is_health(parts.uri.path()) {
             return Ok(());
         }
-        if PastDoor::of(parts).is_some_and(PastDoor::is_filtered) && user.is_in(AUTHENTICATED) {
+        let is_filtered =
+            PastDoor::of(parts).is_some_and(PastDoor::is_filtered) || ask::Door::is_search(parts);
+        if is_filtered && user.is_in(AUTHENTICATED) {
             return Ok(());
         }
         let attributes = info.attributes(user);

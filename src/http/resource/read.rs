@@ -7,6 +7,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use super::Context;
+use super::action::Action;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::list::{Collection, ListOptions};
@@ -17,6 +18,7 @@ use crate::api::verbs::list::List;
 use crate::api::{Answer, ObjectMap, Target};
 use crate::auth::authn::is_websocket;
 use crate::codec::media_type::MediaType;
+use crate::http::ask;
 use crate::http::request::accept;
 use crate::http::response;
 use crate::http::response::body::WatchWriter;
@@ -55,12 +57,16 @@ impl Context<'_> {
         let keys = self.app.api.token_keys_for(self.query.get("continue")).await?;
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
+        let ask = options.selection.ask.clone();
         self.event("About to List from storage");
         let list = match self.past {
             None => self.list_present(options).await?,
             Some(past) => Box::pin(self.list_past(past.revision, options)).await?,
         };
         self.event("Listing from storage done");
+        if let Some(warning) = ask.and_then(|ask| ask.filter.as_ref()?.warning()) {
+            self.warnings.add(warning);
+        }
         let body = self.list_body(encoder, list).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
@@ -147,7 +153,14 @@ impl Context<'_> {
             name: self.path.name.as_deref(),
             fields: &resource.behavior.fields,
             door: self.past.map(|past| past.revision),
+            ask: self.asks().then_some(&self.definition.kind),
         }
+    }
+
+    /// Whether the request has the parameters of the door `/ask/`.
+    fn asks(&self) -> bool {
+        let is_listed = matches!(self.action, Action::List | Action::Watch) && !self.is_computed();
+        is_listed && ask::Door::of(self.parts).is_some()
     }
 
     pub(super) fn scale(&self, negotiated: &Negotiated, scale: ObjectMap) -> Result<Response, Error> {

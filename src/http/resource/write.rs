@@ -9,6 +9,7 @@ use super::Context;
 use crate::api::Answer;
 use crate::api::decode::{self, Encoded};
 use crate::api::error::Error;
+use crate::api::options::ask::is_asked;
 use crate::api::options::delete::{DeleteOptions, IGNORE_READ_ERROR};
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::WriteOptions;
@@ -16,6 +17,7 @@ use crate::api::resource::Resource;
 use crate::api::verbs::delete::Deleted;
 use crate::api::write::outcome::{Modified, Outcome};
 use crate::codec::yaml;
+use crate::http::ask;
 use crate::http::request::body::media_type;
 use crate::http::request::header_text;
 use crate::http::response;
@@ -112,6 +114,12 @@ impl Context<'_> {
     }
 
     pub async fn delete_collection(&self, body: Body) -> Result<Response, Error> {
+        if ask::Door::of(self.parts).is_some() && is_asked(&self.query) {
+            // As ordinary parameters they would mean nothing, and everything would be deleted.
+            let why =
+                "parameters of rowplane are for lists and watches; a collection cannot be deleted by them";
+            return Err(Error::bad_request(why));
+        }
         let negotiated = self.negotiate(Shape::List)?;
         let resource = self.resource;
         let group_resource = resource.group_resource();

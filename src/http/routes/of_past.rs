@@ -10,6 +10,7 @@ use axum::response::Response;
 use super::document_of;
 use crate::api::error::Error;
 use crate::http::app::App;
+use crate::http::ask;
 use crate::http::documents;
 use crate::http::documents::discovery::version;
 use crate::http::documents::document::Document;
@@ -26,6 +27,7 @@ pub(super) async fn serve(app: &App, door: &Door, info: &RequestInfo, parts: &Pa
         Seen::Answered(response) => response,
         Seen::State(past, header) => {
             let mut response = match &info.route {
+                None if ask::Door::is_search(parts) => ask::search::serve(app, Some(&past), parts).await,
                 Some(ApiPath::Resource(path)) => resource::serve_past(app, &past, path, parts, body).await,
                 route => document(app, &past, route.as_ref(), parts)
                     .await

@@ -11,8 +11,6 @@ use super::wanted::{Found, Wanted};
 use crate::api::Target;
 use crate::api::error::Error;
 use crate::api::options::list::{ListAt, ListOptions, Selection};
-use crate::api::options::selector::field::FieldSelector;
-use crate::api::options::selector::label::LabelSelector;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
 use crate::api::verbs::list::Items;
@@ -134,9 +132,7 @@ impl Iterator for Lists {
 }
 
 fn everything() -> ListOptions {
-    let (labels, fields) = (LabelSelector::default(), FieldSelector::default());
-    let selection = Selection { labels, fields, namespace: None, name: None };
-    ListOptions { selection, at: ListAt::Latest, limit: None }
+    ListOptions { selection: Selection::default(), at: ListAt::Latest, limit: None }
 }
 
 /// Waits on the thread of a statement, until its deadline.

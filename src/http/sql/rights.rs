@@ -1,33 +1,12 @@
 //! The rows that a user may see: those of resources that he may list, everywhere or in some namespaces.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::session::Session;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::auth::authorizer::{Attributes, NoSelectors, Refusal, authorize};
-
-/// The part of a resource whose rows a user may see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visible {
-    Everything,
-    /// The namespaces in which the user has all verbs that are needed.
-    Namespaces(Arc<[Box<str>]>),
-    Nothing,
-}
-
-impl Visible {
-    pub fn has(&self, namespace: &str) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Namespaces(namespaces) => {
-                namespaces.binary_search_by(|known| (**known).cmp(namespace)).is_ok()
-            }
-            Self::Nothing => false,
-        }
-    }
-}
+use crate::http::visible::Viewer;
+pub use crate::http::visible::Visible;
 
 impl Session {
     /// The part of a resource in which the user has all of these verbs. Where the statement is strict, anything less than
@@ -70,27 +49,8 @@ impl Session {
         namespace: &str,
         verbs: &[&str],
     ) -> Result<Option<Error>, Error> {
-        let definition = &resource.definition;
-        for verb in verbs {
-            let attributes = Attributes {
-                user: &self.user,
-                verb,
-                group: definition.group(),
-                version: definition.version(),
-                resource: &definition.plural,
-                subresource: "",
-                namespace,
-                name: "",
-                path: "",
-                selectors: &NoSelectors,
-            };
-            match authorize(&self.app.door.authorizer, &attributes).await {
-                Ok(_) => {}
-                Err(refusal @ Refusal::Forbidden { .. }) => return Ok(Some(refusal.into())),
-                Err(refusal @ Refusal::Failed(_)) => return Err(refusal.into()),
-            }
-        }
-        Ok(None)
+        let viewer = Viewer { authorizer: &self.app.door.authorizer, user: &self.user };
+        viewer.may(resource, namespace, verbs).await
     }
 
     /// Notes for the client that a table has not all rows.

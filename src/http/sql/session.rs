@@ -14,8 +14,8 @@ use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::cache::State;
 use crate::http::app::App;
+use crate::http::visible::all_namespaces;
 use crate::revision::Revision;
-use crate::schema::names::GroupVersion;
 use crate::schema::resource::Verb;
 use crate::user::User;
 
@@ -61,10 +61,7 @@ impl Session {
 
     /// The names of all namespaces.
     pub fn all_namespaces(&self) -> BTreeSet<String> {
-        let namespaces = self.served.get(&GroupVersion::new("", "v1").with_plural("namespaces"));
-        let objects = namespaces.map(|resource| self.state.objects(resource.id)).unwrap_or_default();
-        let everything = crate::cache::Range::of(None);
-        objects.range(&everything).map(|namespace| namespace.name().to_owned()).collect()
+        all_namespaces(&self.served, &self.state)
     }
 
     pub fn check_time(&self) -> Result<(), Error> {

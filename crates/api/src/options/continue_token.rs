@@ -51,6 +51,8 @@ pub struct Scope<'a> {
     pub namespace: Option<&'a str>,
     /// The revision of the door to the past through which the list was asked for; `None` for the present.
     pub door: Option<Revision>,
+    /// The parameter that orders the list; empty for the order of keys.
+    pub order: &'a str,
 }
 
 /// The secrets that sign tokens: the newest signs, and all of them verify, so that keys can be rotated.
@@ -153,6 +155,11 @@ impl TokenKey {
         // Tokens of the present are those of servers that know no doors.
         if let Some(door) = scope.door {
             mac.update(&door.0.to_be_bytes());
+        }
+        if !scope.order.is_empty() {
+            // Longer than a door's revision, so that it cannot be taken for one.
+            mac.update(b"rowplane.orderBy=");
+            mac.update(scope.order.as_bytes());
         }
         Ok(mac)
     }

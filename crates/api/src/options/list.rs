@@ -3,7 +3,9 @@
 mod raw;
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
+use super::ask::Ask;
 use super::query::Query;
 use super::{ReadAt, parse_revision};
 use crate::causes::Cause;
@@ -16,6 +18,7 @@ use crate::options::continue_token::{ContinueToken, Scope, TokenKeys};
 use crate::options::selector::field::FieldSelector;
 use crate::options::selector::label::{LabelSelector, Requirement};
 use crate::revision::Revision;
+use crate::schema::kind::Kind;
 use crate::schema::names::GroupResource;
 
 pub(super) use raw::Raw;
@@ -32,10 +35,12 @@ pub struct Collection<'a> {
     pub fields: &'a SelectableFields,
     /// The revision of the door to the past through which the request came.
     pub door: Option<Revision>,
+    /// The kind, if the request came through the door `/ask/`.
+    pub ask: Option<&'a Kind>,
 }
 
-/// The objects of a collection that the request selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The objects of a collection that the request selects; all of them by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
     /// The field selector, resolved to the kind's fields. It must be matched even if `namespace` and `name` narrow the range.
@@ -44,11 +49,24 @@ pub struct Selection {
     pub namespace: Option<String>,
     /// The only name that matching objects can have.
     pub name: Option<String>,
+    /// The parameters of a request through the door `/ask/`.
+    pub ask: Option<Arc<Ask>>,
 }
 
 impl Selection {
     pub fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty() && self.name.is_none()
+        self.labels.is_empty() && self.fields.is_empty() && self.name.is_none() && !self.asks()
+    }
+
+    /// Whether parameters of the door `/ask/` select.
+    pub fn asks(&self) -> bool {
+        self.ask.as_ref().is_some_and(|ask| ask.selects_some())
+    }
+
+    /// The parameter that orders the list; empty for the order of keys.
+    pub fn order(&self) -> &str {
+        let order = self.ask.as_ref().and_then(|ask| ask.order.as_ref());
+        order.map_or("", |order| &order.text)
     }
 
     /// Whether the selection has fields that require a decoded object.
@@ -59,7 +77,7 @@ impl Selection {
 
     /// Whether more than the object's key decides.
     pub fn looks_inside(&self) -> bool {
-        !self.labels.is_empty() || self.decodes()
+        !self.labels.is_empty() || self.decodes() || self.asks()
     }
 
     /// The selection by namespace and name alone.
@@ -69,6 +87,7 @@ impl Selection {
             fields: FieldSelector::default(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
+            ask: None,
         }
     }
 
@@ -76,7 +95,7 @@ impl Selection {
     pub fn effort(&self) -> Effort {
         let requirements = self.labels.requirements().iter().map(Requirement::comparisons);
         let steps = 1 + requirements.chain([self.fields.terms().len()]).sum::<usize>() / 4;
-        Effort { steps, decodes: self.decodes() }
+        Effort { steps, decodes: self.decodes() || self.asks() }
     }
 }
 
@@ -132,7 +151,7 @@ impl ListOptions {
             let exact = matching == "Exact" || (matching.is_empty() && limit.is_some() && !one_key);
             list_at(version, exact)?
         } else {
-            next_page(continued, version, collection, keys)?
+            next_page(continued, version, (collection, selection.order()), keys)?
         };
         Ok(Self { selection, at, limit })
     }
@@ -155,11 +174,11 @@ fn list_at(version: &str, exact: bool) -> Result<ListAt, Error> {
 fn next_page(
     continued: &str,
     version: &str,
-    collection: Collection<'_>,
+    (collection, order): (Collection<'_>, &str),
     keys: &TokenKeys,
 ) -> Result<ListAt, Error> {
     let Collection { resource, namespace, door, .. } = collection;
-    let scope = Scope { resource, namespace, door };
+    let scope = Scope { resource, namespace, door, order };
     let token = keys.decode(continued, scope)?;
     if !matches!(version, "" | "0") {
         return Err(Error::bad_request("specifying resource version is not allowed when using continue"));

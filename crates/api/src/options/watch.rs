@@ -77,6 +77,9 @@ impl WatchOptions {
         let (version, initial) = (raw.version, raw.send_initial_events);
         let bookmarks = if raw.bookmarks { Bookmarks::Send } else { Bookmarks::Omit };
         let timeout = timeout(raw.timeout);
+        if collection.ask.is_some() {
+            raw.asked.check_watch()?;
+        }
         let selection = raw.selection(collection)?;
         let start = start(version, initial, bookmarks)?;
         Ok(Self { selection, start, bookmarks, timeout })

@@ -1,6 +1,7 @@
 //! LIST: chooses the state to read, the part of it, and the page. Items are streamed, so memory does not grow with the
 //! list.
 
+mod asked;
 mod converted;
 pub mod token_keys;
 mod whole;
@@ -31,7 +32,8 @@ pub struct List {
     pub revision: Revision,
     /// Empty on the last page.
     pub continue_token: String,
-    /// How many items follow. Set only together with a token, and only without selectors.
+    /// How many items follow. Set only together with a token, and only without selectors, but for lists through the door
+    /// `/ask/`.
     pub remaining: Option<u64>,
     pub items: Items,
 }
@@ -86,7 +88,13 @@ impl Api {
         namespace: Option<&str>,
         options: ListOptions,
     ) -> Result<List, Error> {
-        let (source, revision) = self.source(resource, namespace, &options.at).await?;
+        let (source, revision) = self.source(resource, namespace, &options.at).await.map_err(|error| {
+            match error {
+                // An order cannot go on with newer data, in which the last object may be elsewhere.
+                Error::Expired { .. } if !options.selection.order().is_empty() => Error::expired_page(None),
+                error => error,
+            }
+        })?;
         self.list_from(source, resource, namespace, options, At { revision, door: None }).await
     }
 
@@ -118,6 +126,9 @@ impl Api {
             _ => (None, None),
         };
         let request = Request { resource, namespace, selection, limit, after, remaining, revision, door };
+        if let Some(ask) = request.selection.ask.clone() {
+            return Box::pin(self.list_asked(request, source, ask)).await;
+        }
         if resource.hooked().is_some() && request.selection.looks_inside() {
             return self.list_converted(request, source).await;
         }
@@ -180,7 +191,7 @@ impl Api {
         }
         let fresh = ContinueToken { at: PageAt::Latest, after: token.after.clone(), remaining: None };
         let group_resource = resource.group_resource();
-        let scope = Scope { resource: &group_resource, namespace, door: None };
+        let scope = Scope { resource: &group_resource, namespace, door: None, order: "" };
         Error::expired_page(self.token_keys.load().encode(&fresh, scope).ok())
     }
 
@@ -282,23 +293,24 @@ impl Api {
         page: Vec<Arc<Object>>,
         remaining: Option<u64>,
     ) -> Result<List, Error> {
-        let unfiltered = request.unfiltered();
+        let is_exact = request.unfiltered() || request.selection.ask.is_some();
         let overlap = usize::from(page.len() > 1 && strikes(Bug::PageOverlaps));
         let continue_token = match (remaining, page.iter().nth_back(overlap)) {
             (Some(remaining), Some(last)) => {
                 let after = LastKey { namespace: last.namespace().to_owned(), name: last.name().to_owned() };
                 let at = PageAt::Revision(request.revision);
-                let token = ContinueToken { at, after, remaining: unfiltered.then_some(remaining) };
+                let token = ContinueToken { at, after, remaining: is_exact.then_some(remaining) };
                 let group_resource = request.resource.group_resource();
                 let (namespace, door) = (request.namespace, request.door);
-                let scope = Scope { resource: &group_resource, namespace, door };
+                let order = request.selection.order();
+                let scope = Scope { resource: &group_resource, namespace, door, order };
                 self.token_keys.load().encode(&token, scope)?
             }
             _ => String::new(),
         };
         Ok(List {
             revision: request.revision,
-            remaining: remaining.filter(|_| unfiltered && !continue_token.is_empty()),
+            remaining: remaining.filter(|_| is_exact && !continue_token.is_empty()),
             continue_token,
             items: stream::iter([Ok(page)]).boxed(),
         })

@@ -155,7 +155,7 @@ fn check_reached(wanted: Revision, at: Revision) -> Result<(), Error> {
 }
 
 /// The error of a resource that cannot be read at a revision: 410 if that state is not kept any more.
-fn not_kept(resource: &Resource, error: PastError) -> Error {
+pub(super) fn not_kept(resource: &Resource, error: PastError) -> Error {
     expired_of(&resource.group_resource(), error)
 }
 

@@ -22,7 +22,7 @@ fn token() -> ContinueToken {
 #[test]
 fn survives_rotation_and_keeps_its_content() {
     let pods = GroupResource::new("", "pods");
-    let scope = Scope { resource: &pods, namespace: Some("t"), door: None };
+    let scope = Scope { resource: &pods, namespace: Some("t"), door: None, order: "" };
     let old = TokenKeys::new(key(1), vec![]);
     let rotated = TokenKeys::new(key(2), vec![key(1)]);
     let latest = ContinueToken { at: PageAt::Latest, remaining: None, ..token() };
@@ -40,7 +40,7 @@ fn survives_rotation_and_keeps_its_content() {
 fn forged_cut_and_foreign_tokens_are_refused() {
     let keys = TokenKeys::new(key(1), vec![]);
     let (pods, nodes) = (GroupResource::new("", "pods"), GroupResource::new("", "nodes"));
-    let scope = Scope { resource: &pods, namespace: None, door: None };
+    let scope = Scope { resource: &pods, namespace: None, door: None, order: "" };
     let text = keys.encode(&token(), scope).unwrap();
     let mut bad = vec![(String::new(), scope), ("garbage".into(), scope), ("=".into(), scope)];
     bad.extend((0..text.len()).map(|i| (text[..i].to_owned(), scope)));
@@ -49,9 +49,9 @@ fn forged_cut_and_foreign_tokens_are_refused() {
         bytes[i] = if bytes[i] == b'A' { b'B' } else { b'A' };
         bad.push((String::from_utf8(bytes).unwrap(), scope));
     }
-    bad.push((text.clone(), Scope { resource: &nodes, namespace: None, door: None }));
-    bad.push((text.clone(), Scope { resource: &pods, namespace: Some(""), door: None }));
-    bad.push((text.clone(), Scope { resource: &pods, namespace: Some("t"), door: None }));
+    bad.push((text.clone(), Scope { resource: &nodes, namespace: None, door: None, order: "" }));
+    bad.push((text.clone(), Scope { resource: &pods, namespace: Some(""), door: None, order: "" }));
+    bad.push((text.clone(), Scope { resource: &pods, namespace: Some("t"), door: None, order: "" }));
     for (text, scope) in bad {
         match keys.decode(&text, scope) {
             Err(Error::BadRequest(message)) if keys.may_read(&text) => {

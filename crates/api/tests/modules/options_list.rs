@@ -29,6 +29,7 @@ fn parse(query: &str) -> Result<ListOptions, Error> {
         name: None,
         fields: &fields,
         door: None,
+        ask: None,
     };
     ListOptions::parse(&Query::parse(query), collection, &keys())
 }
@@ -37,8 +38,9 @@ fn token() -> (ContinueToken, String) {
     let after = LastKey { namespace: "t".into(), name: "a".into() };
     let token = ContinueToken { at: PageAt::Revision(Revision(5)), after, remaining: None };
     let resource = GroupResource::new("", "configmaps");
-    let text =
-        keys().encode(&token, Scope { resource: &resource, namespace: Some("t"), door: None }).unwrap();
+    let text = keys()
+        .encode(&token, Scope { resource: &resource, namespace: Some("t"), door: None, order: "" })
+        .unwrap();
     (token, text)
 }
 
@@ -145,6 +147,7 @@ fn selectors_narrow_the_range() {
         name: None,
         fields: &fields,
         door: None,
+        ask: None,
     };
     let parse = |query: &str, collection| ListOptions::parse(&Query::parse(query), collection, &keys());
     let options = parse("fieldSelector=metadata.name=x,metadata.namespace=y", all).unwrap();

@@ -24,6 +24,7 @@ fn parse(query: &str, path: WatchPath) -> Result<WatchOptions, Error> {
         name: None,
         fields: &fields,
         door: None,
+        ask: None,
     };
     WatchOptions::parse(&Query::parse(query), collection, path)
 }

@@ -1,5 +1,6 @@
 //! The parameters of LIST and WATCH before they are validated.
 
+use super::super::ask::Parameters;
 use super::super::query::Query;
 use super::{Collection, Selection};
 use crate::error::Error;
@@ -19,6 +20,8 @@ pub(in crate::options) struct Raw<'q> {
     pub timeout: Option<i64>,
     pub bookmarks: bool,
     pub send_initial_events: Option<bool>,
+    /// Only looked at through the door `/ask/`.
+    pub asked: Parameters<'q>,
 }
 
 impl<'q> Raw<'q> {
@@ -35,11 +38,18 @@ impl<'q> Raw<'q> {
             timeout,
             bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
             send_initial_events: query.flag("sendInitialEvents"),
+            asked: Parameters::of(query),
         })
     }
 
     pub fn selection(self, collection: Collection<'_>) -> Result<Selection, Error> {
-        let fields = self.fields.resolve(collection.fields)?;
+        let (fields, ask) = match collection.ask {
+            None => (self.fields.resolve(collection.fields)?, None),
+            Some(kind) => {
+                let (fields, others) = self.fields.resolve_known(collection.fields);
+                (fields, Some(self.asked.read(kind, others)?))
+            }
+        };
         let selected = fields.requires_exact_match("metadata.name");
         if collection.name.is_some() && !fields.is_empty() && selected != collection.name {
             return Err(Error::bad_request("fieldSelector metadata.name doesn't match requested name"));
@@ -47,6 +57,6 @@ impl<'q> Raw<'q> {
         let name = collection.name.or(selected).map(str::to_owned);
         let namespace = collection.namespace.or(fields.requires_exact_match("metadata.namespace"));
         let namespace = namespace.filter(|_| collection.namespaced).map(str::to_owned);
-        Ok(Selection { labels: self.labels, fields, namespace, name })
+        Ok(Selection { labels: self.labels, fields, namespace, name, ask })
     }
 }

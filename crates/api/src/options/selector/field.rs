@@ -46,6 +46,18 @@ impl FieldSelector {
         self.terms.into_iter().map(rename).collect::<Result<_, _>>().map(|terms| Self { terms })
     }
 
+    /// Like [`FieldSelector::resolve`]; terms of unknown fields are apart.
+    pub fn resolve_known(self, fields: &SelectableFields) -> (Self, Vec<Term>) {
+        let (mut known, mut others) = (Vec::new(), Vec::new());
+        for term in self.terms {
+            match fields.canonical(&term.field).map(str::to_owned) {
+                Ok(field) => known.push(Term { field, ..term }),
+                Err(_) => others.push(term),
+            }
+        }
+        (Self { terms: known }, others)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }

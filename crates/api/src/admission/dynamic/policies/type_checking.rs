@@ -2,12 +2,11 @@
 //! policy's own rules name (`pkg/admission/plugin/policy/validating/typechecking.go`). Nothing is refused because of
 //! them.
 
-mod declared;
-
 use std::collections::BTreeMap;
 
 use crate::admission::Attempt;
 use crate::catalog::Served;
+use crate::expression::declared::{Quantities, of_kind};
 use crate::expression::{Checked, Refusal, check};
 use crate::kinds::behavior::rules::expression::Admission;
 use crate::long_work;
@@ -99,11 +98,11 @@ fn environments(served: &Served, spec: &ObjectMap) -> Vec<(Gvk, Admission)> {
     });
     let params = kind.map(|kind| {
         let found = served.by_kind(&kind);
-        found.and_then(|resource| declared::of_kind(&resource.definition.kind))
+        found.and_then(|resource| of_kind(&resource.definition.kind, Quantities::Unknown))
     });
     let kinds = kinds(served, spec).into_values();
     let environment = |kind: Kind| {
-        let object = declared::of_kind(&kind)?;
+        let object = of_kind(&kind, Quantities::Unknown)?;
         let params = params.as_ref().map(Option::as_ref);
         let mut environment = Admission::typed(&object, params).composed();
         for variable in fields::items(spec, &["variables"]) {

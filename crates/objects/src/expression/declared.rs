@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowplane_cel::decl::{Decl, FieldDecl, Kind as DeclKind, ListDecl, ListKind, ObjectDecl};
 
-use crate::expression::escape;
+use super::escape;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::structural::{Additional, SchemaNode, Structural, ValueType};
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, MessageId, Types};
@@ -14,10 +14,19 @@ const UNNAMED: &str = "object";
 /// A message of any JSON; it has no type that expressions could speak of.
 const ANY_JSON: &str = "JSON";
 
+/// What expressions may say of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantities {
+    /// Nothing: OpenAPI has no type for them, so that upstream's checks do not know them.
+    Unknown,
+    /// A text or a number.
+    Dynamic,
+}
+
 /// `None` if nothing is known of the kind's objects.
-pub fn of_kind(kind: &Kind) -> Option<Decl> {
+pub fn of_kind(kind: &Kind, quantities: Quantities) -> Option<Decl> {
     let decl = match &kind.shape {
-        Shape::Go(shape) => Messages::of(&shape.types).message(shape.message)?,
+        Shape::Go(shape) => Messages::of(&shape.types, quantities).message(shape.message)?,
         Shape::Structural(shape) => custom(shape)?,
         Shape::Opaque => return None,
     };
@@ -46,11 +55,12 @@ struct Messages<'t> {
     types: &'t Types,
     /// The messages around, which may contain themselves.
     around: Vec<MessageId>,
+    quantities: Quantities,
 }
 
 impl<'t> Messages<'t> {
-    fn of(types: &'t Types) -> Self {
-        Self { types, around: Vec::new() }
+    fn of(types: &'t Types, quantities: Quantities) -> Self {
+        Self { types, around: Vec::new(), quantities }
     }
 
     /// `None` for what expressions cannot speak of. Recurses as deep as types nest: a type within itself is an object of
@@ -76,6 +86,9 @@ impl<'t> Messages<'t> {
             }
             Format::Time | Format::MicroTime => Some(Decl::of(DeclKind::DateTime)),
             Format::IntOrString => Some(Decl::of(DeclKind::IntOrString)),
+            Format::Quantity if self.quantities == Quantities::Dynamic => {
+                Some(Decl::of(DeclKind::IntOrString))
+            }
             Format::Raw if message.name != ANY_JSON => Some(object(Vec::new())),
             Format::List => message.fields.first().and_then(|field| self.field(field)),
             Format::Raw
@@ -105,7 +118,8 @@ impl<'t> Messages<'t> {
 
 /// A custom resource's objects have kind, apiVersion and the metadata of all objects.
 fn custom(shape: &Structural) -> Option<Decl> {
-    let metadata = Messages::of(&shape.metadata.types).message(shape.metadata.message)?;
+    let metadata =
+        Messages::of(&shape.metadata.types, Quantities::Unknown).message(shape.metadata.message)?;
     let mut fields = properties(&shape.root);
     fields.retain(|field| !["kind", "apiVersion", "metadata"].contains(&field.name.as_str()));
     fields.extend(claims());
