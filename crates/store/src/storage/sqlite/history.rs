@@ -12,7 +12,7 @@ use super::reads::{self, live_row};
 use super::upkeep;
 use crate::revision::Revision;
 use crate::storage::history::segments::shared::shared_segments;
-use crate::storage::history::segments::{Stored, listed};
+use crate::storage::history::segments::{Stored, listed, past_list};
 use crate::storage::history::shared::shared_history;
 use crate::storage::history::{before_or_all, retention};
 use crate::storage::{ChangeKind, Error, History, Key, ResourceId, Row, RowStream, Scan};
@@ -101,7 +101,8 @@ impl History for Sqlite {
         let mut transaction = self.scans.begin().await.map_err(unavailable)?;
         let newest = self.newest(&mut transaction).await?;
         check_past(&mut transaction, newest, scan.resource, at).await?;
-        Ok(reads::past_rows(transaction, scan, at))
+        let sql = past_list(include_str!("../sql/sqlite/list_past.sql"), &scan);
+        Ok(reads::rows(transaction, sql, scan, at, past_row))
     }
 
     async fn row_past(&self, key: &Key, at: Revision) -> Result<Option<Row>, PastError> {

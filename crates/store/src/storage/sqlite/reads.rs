@@ -10,9 +10,7 @@ use sqlx::{AssertSqlSafe, Row as _, Sqlite, Transaction};
 use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
-use super::history::past_row;
 use crate::revision::Revision;
-use crate::storage::history::segments::past_list;
 use crate::storage::shared::shared_queries;
 use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
@@ -57,14 +55,8 @@ fn rows_at(transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) 
     rows(transaction, sql.into(), scan, at, |row, resource, _| live_row(row, resource))
 }
 
-/// The live rows of `scan` as of `at`, wherever they are, which can be read in this transaction.
-pub fn past_rows(transaction: Transaction<'static, Sqlite>, scan: Scan, at: Revision) -> RowStream {
-    let sql = past_list(include_str!("../sql/sqlite/list_past.sql"), &scan);
-    rows(transaction, sql, scan, at, past_row)
-}
-
 /// The rows of a statement that binds resource, revision, namespace, name and limit.
-fn rows(
+pub fn rows(
     mut transaction: Transaction<'static, Sqlite>,
     sql: Cow<'static, str>,
     scan: Scan,

@@ -45,7 +45,7 @@ macro_rules! shared_segments {
             Ok(Some(slice))
         }
 
-        /// What can be moved of a key, and whether that is all of it.
+        /// The rows of a key that can be moved, and whether they are all that it has.
         async fn next_move(
             connection: &mut $connection,
             key: Key,
