@@ -148,7 +148,7 @@ async fn a_store_is_migrated(source: Database, target: Database) {
     server.stop().await;
 }
 
-/// The last part of docs/spec/etcd.md, 8: what etcd's clients have been told of revisions stays true.
+/// The lag goes with the store, and no revision that etcd's clients have seen is given out again (docs/spec/etcd.md, 8).
 async fn revisions_as_etcd_counts_them_are_moved(source: Database, target: Database, again: Database) {
     let backend = source.open().await;
     let keys = resource(&*backend, "keys").await;

@@ -17,7 +17,7 @@ use crate::schema::names::GroupResource;
 /// The last character before the line end is the version of the format.
 const MAGIC: &[u8] = b"rowplane backup 1\n";
 const REVISION: u8 = b'R';
-/// Only where it is not 0: such a store is none that releases before it could restore.
+/// Written only where the lag is not 0, since earlier releases refuse the record.
 const LAG: u8 = b'L';
 const TOKEN_KEY: u8 = b'K';
 const OBJECT: u8 = b'O';
