@@ -167,9 +167,12 @@ fn execute(
                 kube_apiserver::ParsedCommand::Run(run) => serve_as_kube_apiserver(*run, upkeep)?,
             }
         }
-        Command::Etcd(others) => match etcd::parse(others.arguments)? {
+        Command::Etcd(others) => match etcd::parse(others.arguments, |name| std::env::var(name).ok())? {
             etcd::Asked::Print(text) => print(&text)?,
-            etcd::Asked::Serve(config) => single_threaded()?.block_on(etcd::serve(*config))?,
+            etcd::Asked::Serve(config) => {
+                logging::init(config.log);
+                run_and_leave(upkeep, etcd::serve(*config))?;
+            }
         },
     }
     Ok(ExitCode::SUCCESS)

@@ -28,6 +28,7 @@ pub mod error;
 pub mod hostname;
 mod listener;
 mod manifests;
+pub mod mark;
 mod membership;
 mod network;
 pub mod open_files;

@@ -184,7 +184,7 @@ pub enum Command {
     /// Serve with kube-apiserver's flags; also by its name
     #[command(disable_help_flag = true)]
     KubeApiserver(Others),
-    /// Stand in for etcd where tests or kubeadm start one
+    /// Serve etcd's API by etcd's flags; also by its name
     #[command(disable_help_flag = true)]
     Etcd(Others),
 }

@@ -22,7 +22,7 @@ use super::environment::{Application, Environment};
 use super::error::BuildError;
 use super::parent::{Origin, Parent};
 use super::replica::Replica;
-use super::service_accounts;
+use super::{mark, service_accounts};
 use crate::api::admission::Chain;
 use crate::api::storage_version::gate::Gate;
 use crate::api::{Api, definitions};
@@ -48,8 +48,6 @@ use crate::storage::{Backend, HighWaterMark};
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
 /// How old a result of the readiness check may be. It is shared, since anybody may ask for it.
 const READINESS_PERIOD: Duration = Duration::from_secs(1);
-/// How often the high-water mark is saved: a power failure loses at most this much of it.
-const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
@@ -138,7 +136,7 @@ async fn put_together(backend: Arc<dyn Backend>, environment: Environment) -> Re
     }
     let work = Work { config: &config, api: &api, advertised, controlling: &controlling };
     let (replica, gate) = work.start(&*backend, (trust, identity), &door, &mut health)?;
-    controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
+    controlling.tasks.run("high-water-mark", mark::keep_saved(mark.clone()));
     if let Some(compaction) = config.compaction.clone() {
         work.compact(&backend, compaction, replica.as_ref());
     }
@@ -208,7 +206,7 @@ impl Running {
         // Dropping the last handle ends the writer and the cache.
         drop(api);
         storing.tasks.ended().await;
-        save_once(&mark).await;
+        mark::save(&mark).await;
         backend.close().await;
     }
 }
@@ -260,21 +258,6 @@ fn app(
 fn first_publication(api: &Api, address: Option<SocketAddr>) -> Arc<Publication> {
     let address = address.unwrap_or(NOWHERE).to_string();
     Arc::new(Publication::first(&api.resources, &address, &api.runtime.clock))
-}
-
-async fn save_mark(mark: Arc<HighWaterMark>) {
-    loop {
-        tokio::time::sleep(MARK_PERIOD).await;
-        save_once(&mark).await;
-    }
-}
-
-/// Saves the mark on a thread of its own, since the disk may be slow.
-async fn save_once(mark: &Arc<HighWaterMark>) {
-    let mark = mark.clone();
-    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || mark.save()).await {
-        tracing::warn!(%error, "cannot save the high-water mark");
-    }
 }
 
 fn add_checks(health: &mut HealthChecks, api: &Arc<Api>) {

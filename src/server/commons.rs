@@ -36,12 +36,21 @@ pub struct Commons {
 impl Commons {
     /// Opens the store of a cluster, with what the stores of the process share.
     pub async fn open(&self, config: &Config, clock: WallClock) -> Result<Arc<dyn Backend>, OpenError> {
-        let schema = config.schema.as_deref();
-        if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, &config.datastore) {
+        self.open_store(&config.datastore, config.schema.as_deref(), clock).await
+    }
+
+    /// Opens a store, in a schema of its database if one is named.
+    pub async fn open_store(
+        &self,
+        datastore: &Datastore,
+        schema: Option<&str>,
+        clock: WallClock,
+    ) -> Result<Arc<dyn Backend>, OpenError> {
+        if let (Some(schema), Datastore::Memory | Datastore::Sqlite(_)) = (schema, datastore) {
             let reason = format!("it has no schemas, such as {schema:?}");
-            return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
+            return Err(OpenError::Refused { url: datastore.to_string(), reason });
         }
-        Ok(match &config.datastore {
+        Ok(match datastore {
             Datastore::Memory => Arc::new(Memory::new(clock)),
             #[cfg(feature = "sqlite")]
             Datastore::Sqlite(path) => {
@@ -50,7 +59,7 @@ impl Commons {
             #[cfg(not(feature = "sqlite"))]
             Datastore::Sqlite(_) => {
                 let reason = "rowplane is compiled without its feature `sqlite`".to_owned();
-                return Err(OpenError::Refused { url: config.datastore.to_string(), reason });
+                return Err(OpenError::Refused { url: datastore.to_string(), reason });
             }
             #[cfg(feature = "postgres")]
             Datastore::Postgres(address) => Arc::new(self.databases.open(address.clone(), schema).await?),

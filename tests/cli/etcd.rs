@@ -119,22 +119,54 @@ fn health_and_grpc_under_kubeadm_s_flags() {
     let dir = TempDir::new().unwrap();
     write_certificates(dir.path());
     let (clients, metrics) = (free_port(), free_port());
-    let _etcd =
-        Running::start(&of_kubeadm(dir.path(), &dir.path().join("data"), clients, metrics), "stores nothing");
-    for path in ["livez", "readyz", "health"] {
+    let _etcd = Running::start(
+        &of_kubeadm(dir.path(), &dir.path().join("data"), clients, metrics),
+        "ready to serve client requests",
+    );
+    let checks =
+        "[+]data_corruption ok\n[+]linearizable_read ok\n[+]non_learner ok\n[+]serializable_read ok\nok\n";
+    for (path, expected) in [
+        ("livez", "ok\n"),
+        ("readyz", "ok\n"),
+        ("readyz?verbose", checks),
+        ("livez?verbose&exclude=serializable_read", "ok\n"),
+        ("livez/serializable_read", "ok\n"),
+        ("health", r#"{"health":"true","reason":""}"#),
+    ] {
         let told = curl(&["-f", &format!("http://127.0.0.1:{metrics}/{path}")]);
-        assert_eq!(told, r#"{"health":"true","reason":""}"#, "{path}");
+        assert_eq!(told, expected, "{path}");
     }
+    let posted = [
+        "-X",
+        "POST",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        &format!("http://127.0.0.1:{metrics}/health"),
+    ];
+    assert_eq!(curl(&posted), "405");
+    let shown = curl(&["-f", &format!("http://127.0.0.1:{metrics}/metrics")]);
+    assert!(shown.contains("etcd_server_version{server_version=\"3.7.1\"} 1"), "{shown}");
+    assert!(!shown.contains("current_revision"), "nobody has needed the store: {shown}");
     let file = |name: &str| dir.path().join(name).display().to_string();
     let (url, authority) = (format!("https://127.0.0.1:{clients}"), file("ca.crt"));
     let (certificate, key) = (file("client.crt"), file("client.key"));
     let known = ["--cacert", &authority, "--cert", &certificate, "--key", &key];
-    assert!(curl(&[&known[..], &[&format!("{url}/version")]].concat()).contains(r#""etcdserver":"3.6.0""#));
+    assert!(curl(&[&known[..], &[&format!("{url}/version")]].concat()).contains(r#""etcdserver":"3.7.1""#));
     let call = ["-i", "--http2", "-H", "Content-Type: application/grpc", "-d", ""];
-    let told = curl(&[&known[..], &call, &[&format!("{url}/etcdserverpb.Cluster/MemberList")]].concat());
-    for line in ["HTTP/2 200", "grpc-status: 12", "grpc-message: this is rowplane's stand-in for etcd"] {
+    let told = curl(&[&known[..], &call, &[&format!("{url}/etcdserverpb.KV/Other")]].concat());
+    for line in [
+        "HTTP/2 200",
+        "grpc-status: 12",
+        "grpc-message: unknown%20method%20Other%20for%20service%20etcdserverpb.KV",
+    ] {
         assert!(told.contains(line), "{line}: {told}");
     }
+    let put = ["-f", "-d", r#"{"key":"YQ==","value":"Yg=="}"#, &format!("{url}/v3/kv/put")];
+    assert!(curl(&[&known[..], &put].concat()).contains(r#""revision":"2""#));
+    let shown = curl(&["-f", &format!("http://127.0.0.1:{metrics}/metrics")]);
+    assert!(shown.contains("etcd_debugging_mvcc_current_revision 2\n"), "{shown}");
     let (code, told) = ended(&["healthcheck".to_owned(), format!("--url={url}/health")]);
     assert!(code == Some(1) && told.contains("remote error: tls: certificate required"), "{told}");
 }
@@ -185,7 +217,10 @@ fn cluster_61_state_is_kept_in_the_directory_of_the_stand_in() {
         command.args(&flags).env_remove("ROWPLANE_DATASTORE").stderr(Stdio::piped()).spawn().unwrap();
     let log = BufReader::new(child.stderr.take().unwrap());
     let mut server = Running { child, log };
-    let _etcd = Running::start(&of_kubeadm(dir.path(), &data, clients, free_port()), "stores nothing");
+    let _etcd = Running::start(
+        &of_kubeadm(dir.path(), &data, clients, free_port()),
+        "ready to serve client requests",
+    );
     server.wait_for(" ready ");
     let namespaces = format!("https://127.0.0.1:{port}/api/v1/namespaces");
     let known = ["-k", "-H", "Authorization: Bearer secret"];
@@ -218,7 +253,7 @@ fn cluster_61_a_server_that_does_not_see_the_directory_says_that_its_state_is_in
         format!("--listen-client-urls={url}"),
         format!("--data-dir={}", dir.path().display()),
     ];
-    let _etcd = Running::start(&flags, "stores nothing");
+    let _etcd = Running::start(&flags, "ready to serve client requests");
     std::fs::write(dir.path().join("rowplane-etcd"), "another").unwrap();
     let flags =
         [beside(&url, certs.path(), port), vec!["--token-auth-file".to_owned(), tokens(dir.path())]].concat();

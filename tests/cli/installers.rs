@@ -76,7 +76,7 @@ fn cluster_64_the_flags_of_installers_start_the_server() {
     let etcd = format!("http://127.0.0.1:{}", free_port());
     let stand_in = format!("etcd --listen-client-urls={etcd} --unsafe-no-fsync=true");
     let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let _etcd = Running::start(&split(&stand_in), "stores nothing");
+    let _etcd = Running::start(&split(&stand_in), "ready to serve client requests");
     // Those with an etcd of their own are told where state belongs instead.
     let (beside_etcd, instead) = ("", " --datastore=memory:");
     for (name, flags, datastore) in [

@@ -46,11 +46,34 @@ impl SnapshotWriter {
     /// goes on after it whatever its objects' revisions are.
     pub fn finish(mut self, revision: u64) -> io::Result<()> {
         let rows = self.rows.finish(&mut self.writer)?;
-        let mut buckets: Vec<_> = EMPTY.iter().map(|name| (*name, Bucket::Inline(Vec::new()))).collect();
-        buckets.extend([("key", rows), ("meta", Bucket::Inline(metadata(revision)))]);
-        buckets.sort_by_key(|(name, _)| *name);
-        self.writer.finish(&buckets)
+        let metadata = Metadata { revision, index: 1, term: 1, storage_version: STORAGE_VERSION };
+        finish(self.writer, &metadata, vec![("key", rows)])
     }
+}
+
+/// The facts that an etcd knows of its database besides keys.
+pub(crate) struct Metadata<'a> {
+    /// The newest revision, before which all are compacted.
+    pub revision: u64,
+    /// The last entry of the log that is in the database, and its term.
+    pub index: u64,
+    pub term: u64,
+    pub storage_version: &'a str,
+}
+
+/// Ends a file with all buckets that an etcd has, empty but for the metadata and those that are given.
+pub(crate) fn finish(
+    writer: Writer,
+    metadata: &Metadata<'_>,
+    given: Vec<(&'static str, Bucket)>,
+) -> io::Result<()> {
+    let is_given = |name: &str| given.iter().any(|(given, _)| *given == name);
+    let empty = EMPTY.into_iter().filter(|name| !is_given(name));
+    let mut buckets: Vec<_> = empty.map(|name| (name, Bucket::Inline(Vec::new()))).collect();
+    buckets.extend(given);
+    buckets.push(("meta", Bucket::Inline(metadata.entries())));
+    buckets.sort_by_key(|(name, _)| *name);
+    writer.finish(&buckets)
 }
 
 /// The key of a row that is the only one of its revision.
@@ -66,16 +89,17 @@ fn append_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// The entries of the bucket `meta`, sorted by key.
-fn metadata(revision: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let one = 1_u64.to_be_bytes().to_vec();
-    let entries = [
-        ("confState", br#"{"voters":[1],"auto_leave":false}"#.to_vec()),
-        ("consistent_index", one.clone()),
-        ("finishedCompactRev", row_key(revision)),
-        ("scheduledCompactRev", row_key(revision)),
-        ("storageVersion", STORAGE_VERSION.as_bytes().to_vec()),
-        ("term", one),
-    ];
-    entries.into_iter().map(|(key, value)| (key.as_bytes().to_vec(), value)).collect()
+impl Metadata<'_> {
+    /// The entries of the bucket `meta`, sorted by key.
+    fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let entries = [
+            ("confState", br#"{"voters":[1],"auto_leave":false}"#.to_vec()),
+            ("consistent_index", self.index.to_be_bytes().to_vec()),
+            ("finishedCompactRev", row_key(self.revision)),
+            ("scheduledCompactRev", row_key(self.revision)),
+            ("storageVersion", self.storage_version.as_bytes().to_vec()),
+            ("term", self.term.to_be_bytes().to_vec()),
+        ];
+        entries.into_iter().map(|(key, value)| (key.as_bytes().to_vec(), value)).collect()
+    }
 }

@@ -107,7 +107,7 @@ mod tests {
     use crate::cli::etcd::{Asked, parse};
 
     fn place(flags: &[String]) -> Place {
-        let Ok(Asked::Serve(config)) = parse(flags.iter().cloned()) else { panic!("{flags:?}") };
+        let Ok(Asked::Serve(config)) = parse(flags.iter().cloned(), |_| None) else { panic!("{flags:?}") };
         Place::of_etcd(&config)
     }
 

@@ -1,15 +1,14 @@
-//! Listeners of the stand-in: addresses, TLS, and connections that end after a while.
+//! Listeners of etcd's API: addresses, TLS, and connections, which may last.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::Uri;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
+use rowplane_etcd::wire::Peer;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -21,15 +20,18 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::super::error::Error;
-use super::command_line::TlsFiles;
+use super::command_line::{Keepalive, TlsFiles};
+use super::routes::Routes;
 use crate::server_trust::certificates;
 
 /// The port of an address without one.
 const PORT: u16 = 2379;
 /// The most connections at an address.
-const CONNECTIONS: usize = 256;
-/// How long a connection may last: clients need it for one question, and make another.
-const LIFETIME: Duration = Duration::from_secs(60);
+const CONNECTIONS: usize = 16 << 10;
+/// How long a handshake, and the head of a request of HTTP/1.1, may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The bytes that a client may send ahead of what is read, on a stream and on a connection.
+const WINDOW: u32 = 1 << 20;
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -79,7 +81,7 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 /// Accepts connections for as long as it is polled. They end when it is dropped.
-pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
+pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, routes: Routes, keepalive: Keepalive) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     // The semaphore is never closed.
@@ -89,27 +91,46 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (tls, router) = (tls.clone(), router.clone());
+        // Small answers are waited for. A connection without the option is as good, only slower.
+        let _ = stream.set_nodelay(true);
+        let (tls, routes) = (tls.clone(), routes.clone());
         connections.spawn(async move {
-            let _ = tokio::time::timeout(LIFETIME, converse(stream, tls, router)).await;
+            converse(stream, tls, routes, keepalive).await;
             drop(place);
         });
     }
 }
 
 /// Serves a connection. Its errors are its client's.
-async fn converse(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+async fn converse(stream: TcpStream, tls: Option<TlsAcceptor>, routes: Routes, keepalive: Keepalive) {
     match tls {
-        None => answer(stream, router).await,
+        None => answer(stream, routes, Peer { scheme: "http", certificate: None }, keepalive).await,
         Some(tls) => {
-            if let Ok(stream) = tls.accept(stream).await {
-                answer(stream, router).await;
+            if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                let shown = stream.get_ref().1.peer_certificates();
+                let certificate = shown.and_then(|chain| chain.first()).map(|first| first.to_vec().into());
+                answer(stream, routes, Peer { scheme: "https", certificate }, keepalive).await;
             }
         }
     }
 }
 
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
-    let service = TowerToHyperService::new(router);
-    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    routes: Routes,
+    client: Peer,
+    keepalive: Keepalive,
+) {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(keepalive.streams)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .keep_alive_interval(keepalive.interval)
+        .keep_alive_timeout(keepalive.timeout);
+    let service = hyper::service::service_fn(move |request| routes.clone().answer(client.clone(), request));
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-
-use sha2::{Digest, Sha256};
 
 use crate::api::catalog::Served;
 use crate::api::cluster::{Cluster, Parts};
@@ -28,17 +25,14 @@ use crate::encryption::{Encryption, Opening};
 use crate::kinds::built_in;
 use crate::long_work::Lanes;
 use crate::random::Random;
-use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
 use crate::server::config::{Config, Controllers};
-use crate::server::datastore::Datastore;
 use crate::server::error::BuildError;
 use crate::server::parent::Origin;
-use crate::server::service_accounts;
-use crate::storage::{self, Backend, HighWaterMark, SAFETY_GAP, Store};
-use crate::tasks::{Failure, Tasks};
+use crate::server::{mark, service_accounts};
+use crate::storage::{self, Backend, HighWaterMark, Store};
 
 /// A store that is open, and the cache that follows it.
 pub struct Opened {
@@ -66,9 +60,9 @@ impl Opened {
         if let Some(origin) = origin {
             return Self::fork(backend, config, runtime, origin).await;
         }
-        let mark = Arc::new(mark_path(config).map_or_else(HighWaterMark::default, HighWaterMark::load));
+        let mark = mark::load(&config.datastore, config.schema.as_deref(), config.data_dir.as_deref());
         backend.hold_to(&mark).await?;
-        repair_clock(&*backend, &mark).await?;
+        mark::repair_clock(&*backend, &mark).await?;
         let registry = Arc::new(Registry::new(built_in::definitions_stored_in(
             &config.storage_versions,
             &config.enablement,
@@ -92,7 +86,7 @@ impl Opened {
         let mut loaded: Vec<_> = ids.values().copied().chain(hidden.ids()).collect();
         loaded.sort_unstable();
         let storing = runtime.group();
-        end_when_broken(&storing.tasks, &backend);
+        mark::end_when_broken(&storing.tasks, &backend);
         let (cache, sink) =
             Cache::start(backend.clone(), Draft::parse, &loaded, mark.clone(), &storing, progress).await?;
         let limit = config.limits.max_object_bytes;
@@ -172,32 +166,6 @@ fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
     Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
 }
 
-/// The path of the high-water mark: one file per database and schema, since each has a clock of its own. A store in memory has
-/// none, since it cannot come back in an older state.
-fn mark_path(config: &Config) -> Option<PathBuf> {
-    if config.datastore == Datastore::Memory {
-        return None;
-    }
-    let schema = config.schema.as_ref().map(|schema| format!(" {schema}")).unwrap_or_default();
-    let digest = Sha256::digest(format!("{}{schema}", config.datastore));
-    let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))
-}
-
-/// Advances the clock of a database that has lost revisions which it had acknowledged.
-async fn repair_clock(backend: &dyn Backend, mark: &HighWaterMark) -> Result<(), storage::Error> {
-    let (clock, floor) = (backend.clock().await?, mark.get());
-    if clock.revision < floor {
-        tracing::error!(
-            found = %clock.revision,
-            %floor,
-            "the database has lost acknowledged commits; its clock is moved ahead and older history is given up"
-        );
-        backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
-    }
-    Ok(())
-}
-
 async fn resource_ids(
     backend: &dyn Backend,
     registry: &Registry,
@@ -206,13 +174,4 @@ async fn resource_ids(
     names.sort_unstable();
     let ids = backend.resource_ids(&names).await?;
     Ok(names.into_iter().zip(ids).collect())
-}
-
-/// Ends the server when the contents of its database cannot be relied on any more.
-fn end_when_broken(tasks: &Tasks, backend: &Arc<dyn Backend>) {
-    let (backend, server) = (backend.clone(), tasks.clone());
-    tasks.run("store-failure", async move {
-        server.fail(Failure::Store(backend.broken().await));
-        std::future::pending::<()>().await;
-    });
 }

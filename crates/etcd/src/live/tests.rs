@@ -19,9 +19,7 @@ use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::wire::messages::{
-    RangeRequest, RangeResponse, ResponseHeader, WatchRequest, WatchRequestKind,
-};
+use crate::wire::messages::{RangeRequest, RangeResponse, ResponseHeader, WatchRequest, WatchRequestKind};
 
 /// An etcd in the process of the test.
 #[derive(Default)]
@@ -52,7 +50,9 @@ impl Etcd {
     }
 
     fn watch(&self, request: WatchRequest) -> (Vec<WatchResponse>, bool) {
-        let Some(WatchRequestKind::Create(create)) = request.request else { panic!("a watch begins with its range") };
+        let Some(WatchRequestKind::Create(create)) = request.request else {
+            panic!("a watch begins with its range")
+        };
         self.starts.lock().expect("starts").push(create.start_revision);
         self.watches.lock().expect("watches").pop_front().expect("a watch that is expected")
     }

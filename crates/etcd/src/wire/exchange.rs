@@ -1,8 +1,11 @@
 //! The protocol by which a method is called, and who calls it.
 
+use std::sync::Arc;
+
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use prost::Message;
+use rowplane_x509::Certificate;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -14,15 +17,33 @@ pub type Requests<Q> = BoxStream<'static, Result<Q, Status>>;
 pub type Answers<A> = BoxStream<'static, Result<A, Status>>;
 pub type Response = http::Response<Body>;
 
-/// What is known of a client besides its message.
+/// A client, as its connection tells of it.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub scheme: &'static str,
+    /// Its certificate, in DER.
+    pub certificate: Option<Arc<[u8]>>,
+}
+
+/// A client, as its request tells of it.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// The token of Auth.Authenticate.
     pub token: Option<String>,
-    /// The common name of its certificate, which names a user in gRPC only.
-    pub common_name: Option<String>,
+    /// Its certificate, in DER, whose common name is a user in gRPC only.
+    pub certificate: Option<Arc<[u8]>>,
     /// The address by which it calls this server.
     pub authority: Option<String>,
+    /// The scheme by which it does.
+    pub scheme: &'static str,
+}
+
+impl Caller {
+    /// The user whom its certificate names.
+    pub fn common_name(&self) -> Option<String> {
+        let certificate = Certificate::parse(self.certificate.as_deref()?).ok()?;
+        Some(certificate.subject_name.common_name().to_owned()).filter(|name| !name.is_empty())
+    }
 }
 
 /// How many messages a method takes and gives.

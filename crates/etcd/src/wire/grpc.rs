@@ -10,14 +10,13 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::exchange::{Answers, Caller, Exchange, Requests, Response, Shape};
+use super::exchange::{Answers, Caller, Exchange, Peer, Requests, Response, Shape};
 use super::json::Json;
 
 /// A call by gRPC.
 pub struct GrpcCall<B> {
     pub request: http::Request<B>,
-    /// The common name of the client's certificate.
-    pub common_name: Option<String>,
+    pub peer: Peer,
     /// The longest message that is taken.
     pub longest_message: usize,
 }
@@ -37,8 +36,8 @@ where
         A: Message + Json + Default + 'static,
         F: Future<Output = Result<Answers<A>, Status>> + Send + 'static,
     {
-        let Self { request, common_name, longest_message } = self;
-        let caller = match caller(&request, common_name) {
+        let Self { request, peer, longest_message } = self;
+        let caller = match caller(&request, peer) {
             Ok(caller) => caller,
             Err(refusal) => return async move { refusal.into_http() }.boxed(),
         };
@@ -52,15 +51,15 @@ where
     }
 }
 
-/// What the metadata of a call tells of the client.
-fn caller<B>(request: &http::Request<B>, common_name: Option<String>) -> Result<Caller, Status> {
+/// The client, by the metadata of its call.
+fn caller<B>(request: &http::Request<B>, peer: Peer) -> Result<Caller, Status> {
     let text = |name: &str| request.headers().get(name).map(|value| std::str::from_utf8(value.as_bytes()));
     if let Some(Err(_)) = text("client-api-version") {
         return Err(Status::invalid_argument("etcdserver: invalid client api version"));
     }
     let token = text("token").or_else(|| text("authorization")).and_then(Result::ok);
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
-    Ok(Caller { token: token.map(bare), common_name, authority })
+    Ok(Caller { token: token.map(bare), certificate: peer.certificate, authority, scheme: peer.scheme })
 }
 
 /// A token without the word before it.

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::exchange::{Exchange, Response};
+use super::exchange::{Exchange, Response, Shape};
 use super::server::Server;
 
 /// Calls a method; the call is given back if there is no such method.
@@ -20,7 +20,9 @@ pub fn call<E: Exchange>(server: &Server, method: &str, call: E) -> Result<BoxFu
     }
     macro_rules! streams {
         ($method:ident) => {
-            call.exchange(Shape::Streams, async move |caller, requests| server.$method(caller, requests).await)
+            call.exchange(Shape::Streams, async move |caller, requests| {
+                server.$method(caller, requests).await
+            })
         };
     }
     Ok(match method {
@@ -49,6 +51,30 @@ pub fn call<E: Exchange>(server: &Server, method: &str, call: E) -> Result<BoxFu
         "etcdserverpb.Maintenance/Snapshot" => answers!(snapshot),
         "etcdserverpb.Maintenance/MoveLeader" => unary!(move_leader),
         "etcdserverpb.Maintenance/Downgrade" => unary!(downgrade),
+        "etcdserverpb.Auth/AuthEnable" => unary!(auth_enable),
+        "etcdserverpb.Auth/AuthDisable" => unary!(auth_disable),
+        "etcdserverpb.Auth/AuthStatus" => unary!(auth_status),
+        "etcdserverpb.Auth/Authenticate" => unary!(authenticate),
+        "etcdserverpb.Auth/UserAdd" => unary!(user_add),
+        "etcdserverpb.Auth/UserGet" => unary!(user_get),
+        "etcdserverpb.Auth/UserList" => unary!(user_list),
+        "etcdserverpb.Auth/UserDelete" => unary!(user_delete),
+        "etcdserverpb.Auth/UserChangePassword" => unary!(user_change_password),
+        "etcdserverpb.Auth/UserGrantRole" => unary!(user_grant_role),
+        "etcdserverpb.Auth/UserRevokeRole" => unary!(user_revoke_role),
+        "etcdserverpb.Auth/RoleAdd" => unary!(role_add),
+        "etcdserverpb.Auth/RoleGet" => unary!(role_get),
+        "etcdserverpb.Auth/RoleList" => unary!(role_list),
+        "etcdserverpb.Auth/RoleDelete" => unary!(role_delete),
+        "etcdserverpb.Auth/RoleGrantPermission" => unary!(role_grant_permission),
+        "etcdserverpb.Auth/RoleRevokePermission" => unary!(role_revoke_permission),
+        "v3lockpb.Lock/Lock" => unary!(lock),
+        "v3lockpb.Lock/Unlock" => unary!(unlock),
+        "v3electionpb.Election/Campaign" => unary!(campaign),
+        "v3electionpb.Election/Proclaim" => unary!(proclaim),
+        "v3electionpb.Election/Leader" => unary!(leader),
+        "v3electionpb.Election/Observe" => answers!(observe),
+        "v3electionpb.Election/Resign" => unary!(resign),
         _ => return Err(call),
     })
 }

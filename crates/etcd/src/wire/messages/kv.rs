@@ -10,7 +10,7 @@ enumeration! {
 }
 
 enumeration! {
-    /// What keys are sorted by.
+    /// The property that keys are sorted by.
     SortTarget {
         Key = 0 as "KEY", Version = 1 as "VERSION", Create = 2 as "CREATE", Mod = 3 as "MOD", Value = 4 as "VALUE",
     }
@@ -51,7 +51,7 @@ oneof! {
 }
 
 oneof! {
-    /// What the target of a compare is compared with. None is the zero of the target.
+    /// The value that the target of a compare is compared with. None is the zero of the target.
     TargetUnion {
         #[prost(int64, tag = "4")] Version as "version" (i64),
         #[prost(int64, tag = "5")] CreateRevision as "create_revision" (i64),

@@ -56,7 +56,7 @@ macro_rules! oneof {
         }
 
         impl $crate::wire::json::Field for Option<$name> {
-            fn write(&self, _: $crate::wire::json::Name, into: &mut $crate::wire::json::Object) {
+            fn write(&self, _: $crate::wire::json::Name<'_>, into: &mut $crate::wire::json::Object) {
                 match self {
                     $(Some($name::$variant(value)) => $crate::wire::json::write_value($wire, value, into),)*
                     None => {}
@@ -64,7 +64,7 @@ macro_rules! oneof {
             }
 
             fn read(
-                _: $crate::wire::json::Name,
+                _: $crate::wire::json::Name<'_>,
                 from: &$crate::wire::json::Object,
             ) -> Result<Self, $crate::wire::json::Invalid> {
                 $(if let Some(value) = $crate::wire::json::read_value($wire, from)? {

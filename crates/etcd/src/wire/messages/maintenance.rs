@@ -1,4 +1,4 @@
-//! What operators ask a server for.
+//! Requests of operators.
 
 use bytes::Bytes;
 

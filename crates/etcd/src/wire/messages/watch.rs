@@ -14,7 +14,7 @@ enumeration! {
 }
 
 oneof! {
-    /// What a request on a stream of watches asks for.
+    /// The wish of a request on a stream of watches.
     WatchRequestKind {
         #[prost(message, tag = "1")] Create as "create_request" (WatchCreateRequest),
         #[prost(message, tag = "2")] Cancel as "cancel_request" (WatchCancelRequest),
