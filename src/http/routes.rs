@@ -33,7 +33,7 @@ use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
 use super::server::Responder;
 use super::zpages::Page;
-use super::{extension, past, resource, response, sql};
+use super::{extension, past, resource, response, sql, test_endpoints};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::auth::service_accounts::issuer::IssuerDocuments;
@@ -60,7 +60,8 @@ struct Started {
 
 impl Responder for Started {
     fn respond(self: Arc<Self>, mut request: Request) -> BoxFuture<'static, Response> {
-        if let Some(branch) = self.app.branches.find(&mut request) {
+        let branch = self.app.branches.find(&mut request);
+        if let Some(branch) = branch.or_else(|| test_endpoints::find(&self.app, &mut request)) {
             return branch.respond(request);
         }
         Box::pin(async move {

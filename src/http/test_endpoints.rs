@@ -19,7 +19,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use tokio::time::Instant;
 
-pub use self::endpoints::{Asked, serve};
+pub use self::endpoints::{Asked, find, serve};
 pub use self::faults::{Answer, Fault, Faults};
 pub use self::recording::{Filter, Recorded, Recording};
 pub use self::snapshots::Snapshots;

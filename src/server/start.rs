@@ -194,7 +194,11 @@ fn network(
 fn configured(runtime: Runtime, config: &Config) -> Result<Runtime, Error> {
     runtime.metrics.allow_labels(config.allowed_labels.clone());
     let open = |egress| Egresses::open(egress, &runtime.metrics).map_err(Error::Egress);
-    let egresses = config.egress.as_ref().map(open).transpose()?.unwrap_or_default();
+    let egresses = match &config.egress {
+        Some(egress) => open(egress)?,
+        // A fork has none, and keeps that.
+        None => runtime.egresses.clone(),
+    };
     Ok(Runtime { egresses, ..runtime })
 }
 

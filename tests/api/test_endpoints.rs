@@ -288,7 +288,8 @@ async fn cluster_81_faults(mut setup: Setup) {
     server.post(format!("{BRANCHES}/b/faults"), &fault).await.expect(201);
     assert_eq!(server.get(on("b", CONFIGMAPS)).await.status, 500);
     assert_eq!(server.get(CONFIGMAPS).await.status, 200);
-    server.delete(format!("{BRANCHES}/b/faults")).await.ok();
+    // The branch judges who asks, by whatever he shows.
+    server.token("root-token").delete(format!("{BRANCHES}/b/faults")).await.ok();
     assert_eq!(server.get(on("b", CONFIGMAPS)).await.status, 200);
 }
 

@@ -1,6 +1,7 @@
 //! The program as an operator sees it: its output, its refusals, and how it ends.
 
 mod branch;
+mod branch_network;
 mod certs;
 mod console;
 mod doctor;
@@ -15,6 +16,10 @@ mod serve;
 mod sql;
 mod test_command;
 mod up;
+
+#[path = "../support/optional.rs"]
+#[expect(dead_code, reason = "other tests have programs that may be missing")]
+mod optional;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -1,11 +1,12 @@
 //! The endpoints by their paths.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use super::bodies::{duration, fault, fault_shown, name, objects, only, set_time, text};
@@ -19,6 +20,7 @@ use crate::http::branches::paths::{ENDPOINTS, SNAPSHOTS, is_below};
 use crate::http::request::body::{Reading, media_type};
 use crate::http::request::{query, user};
 use crate::http::response;
+use crate::http::server::Responder;
 use crate::revision::Revision;
 use crate::tree::{Map, Value, json};
 use crate::user::MASTERS;
@@ -57,7 +59,17 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Answers a request. One for a branch is passed on to it.
+/// The branch that a request is for, whose URL is then as the branch knows it.
+pub fn find(app: &App, request: &mut Request) -> Option<Arc<dyn Responder>> {
+    app.controls.as_ref()?;
+    let asked = Asked::of(request.uri().path()).filter(|asked| asked.branch != ITSELF)?;
+    let branch = app.branches.responder(asked.branch).ok()?;
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    *request.uri_mut() = format!("{ENDPOINTS}/{ITSELF}/{}{query}", asked.path.join("/")).parse().ok()?;
+    Some(branch)
+}
+
+/// Answers a request for this server, or for a branch that is not there.
 pub async fn serve(app: &App, asked: Asked<'_>, parts: &Parts, body: Body) -> Response {
     let answered = async {
         let controls = app.controls.as_ref().ok_or(Error::UnknownResource)?;
@@ -69,20 +81,10 @@ pub async fn serve(app: &App, asked: Asked<'_>, parts: &Parts, body: Body) -> Re
         if asked.branch == ITSELF {
             return answer(app, controls, &asked.path, parts, body).await;
         }
-        let branch = app.branches.responder(asked.branch)?;
-        let mut request = Request::from_parts(parts.clone(), body);
-        *request.uri_mut() = of_itself(&asked.path, &parts.uri)?;
-        Ok(branch.respond(request).await)
+        Err(app.branches.responder(asked.branch).err().unwrap_or(Error::UnknownResource))
     };
     let answered: Result<Response, Error> = answered.await;
     answered.unwrap_or_else(|error| response::failure(&error, parts))
-}
-
-/// The URL as the branch itself knows it.
-fn of_itself(path: &[&str], asked: &Uri) -> Result<Uri, Error> {
-    let query = asked.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let uri = format!("{ENDPOINTS}/{ITSELF}/{}{query}", path.join("/"));
-    uri.parse().map_err(|_| Error::bad_request("the URL cannot be passed on"))
 }
 
 async fn answer(
