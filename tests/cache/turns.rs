@@ -67,6 +67,7 @@ async fn scans_that_find_little_let_others_go_first() {
         name: None,
         fields: &events.behavior.fields,
         door: None,
+        ask: None,
     };
     // A page, a whole state, and a whole state from the database.
     let exactly = format!("resourceVersion={}&resourceVersionMatch=Exact", api.cache.revision());
@@ -111,6 +112,7 @@ async fn pages_of_everything_take_one_turn() {
             name: None,
             fields: &events.behavior.fields,
             door: None,
+            ask: None,
         };
         let query = Query::parse(&format!("limit={limit}"));
         let options = ListOptions::parse(&query, collection, &keys).expect("options");
