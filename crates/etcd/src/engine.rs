@@ -38,7 +38,7 @@ use arc_swap::ArcSwap;
 use rowplane_store::cache::freshness::Freshness;
 use rowplane_store::runtime::Runtime;
 use rowplane_store::storage::{Backend, HighWaterMark, Store};
-use tokio::sync::{Notify, RwLock, mpsc, watch as signal};
+use tokio::sync::{Notify, RwLock, Semaphore, mpsc, watch as signal};
 use tokio::time::timeout;
 
 use self::events::Events;
@@ -108,6 +108,8 @@ struct Shared {
     /// Shared by all writes; held alone by one that has lost too often.
     gate: RwLock<()>,
     kept: Kept,
+    /// The reads of older states from the store, each of which holds all keys of its interval.
+    past: Semaphore,
     deadlines: Deadlines,
     /// Notified when there is something to compact away.
     sweep: Notify,
@@ -142,6 +144,7 @@ impl Etcd {
             locks: Locks::default(),
             gate: RwLock::new(()),
             kept: Kept::default(),
+            past: Semaphore::new(past::AT_ONCE),
             deadlines: Deadlines::default(),
             sweep: Notify::new(),
             state: ArcSwap::from_pointee(state),

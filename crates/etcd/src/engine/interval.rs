@@ -7,6 +7,9 @@ use bytes::Bytes;
 /// The end of a range that has none.
 const OPEN: &[u8] = b"\0";
 
+/// Two bounds among keys.
+pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// One key, or the keys from one up to before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
@@ -55,7 +58,7 @@ impl Interval {
     }
 
     /// The bounds among keys; `None` if the interval is empty.
-    pub fn bounds(&self) -> Option<(Bound<&[u8]>, Bound<&[u8]>)> {
+    pub fn bounds(&self) -> Option<Bounds<'_>> {
         let start = Bound::Included(&self.key[..]);
         match &self.end[..] {
             _ if self.is_empty() => None,

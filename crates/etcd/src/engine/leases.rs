@@ -194,7 +194,7 @@ impl Etcd {
         let mut state = self.state();
         loop {
             let Some(lease) = state.leases.get(&id).copied() else {
-                if is_shared && !self.newest().await?.leases.contains_key(&id) || !is_shared {
+                if !is_shared || !self.newest().await?.leases.contains_key(&id) {
                     return Ok(LeaseKeepAliveResponse { header: header.clone(), id, ttl: 0 });
                 }
                 state = self.state();

@@ -16,6 +16,8 @@ use super::state::{State, key_of};
 use super::{Error, Etcd, names, txn};
 use crate::wire::messages::{RangeRequest, RangeResponse, RangeStreamResponse};
 
+/// The reads of older states that may be under way.
+pub const AT_ONCE: usize = 2;
 /// The older states that are kept for the next page of a list.
 const MOST_KEPT: usize = 8;
 /// The revision of a store without any key.
@@ -127,6 +129,7 @@ impl Etcd {
     }
 
     async fn keys_of_store(&self, at: Sequence, interval: &Interval) -> Result<Keys, Error> {
+        let _turn = self.shared.past.acquire().await.map_err(|_| Error::Stopped)?;
         let tables: &Tables = &self.shared.tables;
         let mut keys = Keys::default();
         let (start, end) = interval.edges();
