@@ -18,13 +18,15 @@ use crate::tasks::Failure;
 /// How long the end of a store is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+type Opened = (Arc<dyn Backend>, Arc<HighWaterMark>);
+
 /// A store that may be open.
 #[derive(Clone)]
 pub struct Opening {
     config: Arc<Config>,
     commons: Commons,
     runtime: Runtime,
-    opened: Arc<Mutex<Option<(Arc<dyn Backend>, Arc<HighWaterMark>)>>>,
+    opened: Arc<Mutex<Option<Opened>>>,
 }
 
 impl Opening {

@@ -69,8 +69,10 @@ pub fn bare(token: &str) -> String {
 
 type Answering<A> = BoxFuture<'static, Result<Answers<A>, Status>>;
 
+type Answer<Q, A> = Box<dyn FnOnce(Requests<Q>) -> Answering<A> + Send>;
+
 /// A method as tonic calls it, once.
-struct Method<Q, A>(Option<Box<dyn FnOnce(Requests<Q>) -> Answering<A> + Send>>);
+struct Method<Q, A>(Option<Answer<Q, A>>);
 
 impl<Q: Send + 'static, A: Send + 'static> StreamingService<Q> for Method<Q, A> {
     type Response = A;
