@@ -22,6 +22,7 @@ use crate::gotext;
 use crate::http::ask;
 use crate::http::past::door::Door;
 use crate::http::request::info::RequestInfo;
+use crate::http::request::path::CHANGES;
 use crate::http::request::{audit_record, header_text, long_query, request_uri};
 use crate::http::response::plain_error;
 use crate::http::server::ConnectionInfo;
@@ -126,6 +127,7 @@ pub fn is_long_running(info: &RequestInfo) -> bool {
     let subresource = info.resource().and_then(|path| path.subresource.as_deref()).unwrap_or_default();
     info.resource().is_some_and(|_| matches!(info.verb(), "watch" | "proxy"))
         || matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
+        || info.is_at(CHANGES)
 }
 
 /// The events that the answer of a request has.

@@ -100,6 +100,11 @@ impl RequestInfo {
         }
     }
 
+    /// Whether the path is this one, of no resource.
+    pub fn is_at(&self, wanted: &str) -> bool {
+        matches!(self.other.as_deref(), Some(Other::Path(path)) if path == wanted)
+    }
+
     /// Whether one object, or its status, is to be written.
     pub fn is_plain_write(&self) -> bool {
         let is_part = |path: &ResourcePath| matches!(path.subresource.as_deref(), None | Some("status"));

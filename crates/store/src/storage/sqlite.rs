@@ -13,12 +13,15 @@ mod files;
 mod history;
 mod log;
 mod reads;
+mod recording;
 mod registration;
 #[cfg(test)]
 mod tests;
 mod transfer;
 mod upkeep;
 mod write_connection;
+
+pub use self::recording::Recorder;
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
