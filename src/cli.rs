@@ -7,6 +7,7 @@ pub mod auth;
 mod banner;
 mod branch;
 mod certs;
+mod changes;
 mod child;
 mod client;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod error;
 mod etcd;
 pub mod export;
 pub mod feature_gates;
+mod find;
 mod flagz;
 mod generate;
 mod healthcheck;
@@ -24,10 +26,12 @@ pub mod import;
 pub mod keys;
 mod kube_apiserver;
 mod logging;
+mod open;
 mod output;
 mod overview;
 mod past;
 mod progress;
+mod record;
 pub mod serve;
 mod signals;
 mod sql;
@@ -141,12 +145,16 @@ fn execute(
             return compared.or_else(|error| past::diff::trouble(&error));
         }
         Command::Blame(arguments) => return runtime(upkeep)?.block_on(past::blame::run(arguments)),
+        Command::Record(arguments) => return runtime(upkeep)?.block_on(record::run(arguments)),
+        Command::Open(arguments) => return runtime(upkeep)?.block_on(open::run(arguments)),
         Command::Undo(arguments) => return runtime(upkeep)?.block_on(past::undo::run(*arguments)),
         Command::Migrate(arguments) => {
             let (from, to, output) = arguments.into_config()?;
             runtime(upkeep)?.block_on(transfer::migrate(&from, &to))?.print(output)?;
         }
         Command::Sql(arguments) => sql::run(arguments, &single_threaded()?)?,
+        Command::Find(arguments) => return runtime(upkeep)?.block_on(find::run(*arguments)),
+        Command::Changes(arguments) => return runtime(upkeep)?.block_on(changes::run(*arguments)),
         Command::Auth(command) => runtime(upkeep)?.block_on(auth::run(command))?,
         Command::Console(arguments) => runtime(upkeep)?.block_on(console::run(arguments))?,
         Command::Certs(command) => certs::run(command)?,

@@ -4,6 +4,7 @@
 pub mod app;
 mod ask;
 pub mod branches;
+mod changes;
 pub mod console;
 pub mod documents;
 pub mod door;

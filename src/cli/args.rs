@@ -36,14 +36,17 @@ use self::up::UpArgs;
 use super::auth::AuthCommand;
 use super::branch::BranchCommand;
 use super::certs::CertsCommand;
+use super::changes::ChangesArgs;
 use super::console::ConsoleArgs;
 use super::doctor::DoctorArgs;
 use super::error::Error;
 use super::export::ExportArgs;
+use super::find::FindArgs;
 use super::generate::GenerateCommand;
 use super::healthcheck::HealthcheckArgs;
 use super::import::ImportArgs;
 use super::keys::{BackupKeyArgs, KeyArgs};
+use super::open::OpenArgs;
 use super::output::OutputArgs;
 use super::overview;
 use super::past::asof::AsofArgs;
@@ -51,6 +54,7 @@ use super::past::blame::BlameArgs;
 use super::past::diff::DiffArgs;
 use super::past::history::HistoryArgs;
 use super::past::undo::UndoArgs;
+use super::record::RecordArgs;
 use super::sql::StatementArgs;
 use super::status::WaitMigrations;
 use super::try_command::TryArgs;
@@ -145,6 +149,10 @@ pub enum Command {
     Status(StatusArgs),
     /// Ask by SELECT: all kinds, joins, any time; a shell
     Sql(StatementArgs),
+    /// Find objects of all kinds by a text in them
+    Find(Box<FindArgs>),
+    /// Show what changes, as it changes
+    Changes(Box<ChangesArgs>),
     /// Show who did what: the audit events in the database
     Audit(AuditQueryArgs),
     /// Run a command that sees the cluster as it was
@@ -155,6 +163,10 @@ pub enum Command {
     Diff(DiffArgs),
     /// Show for each field of an object who has set it, and when
     Blame(BlameArgs),
+    /// Write the history since a time to a file to hand over
+    Record(RecordArgs),
+    /// Serve a recording, read-only
+    Open(OpenArgs),
     /// Make objects what they were: a plan first, then with --yes
     Undo(Box<UndoArgs>),
     /// Copy the store of stopped servers into a new one

@@ -83,6 +83,11 @@ impl Client {
         within(timeout, self.ask(request, object.into())).await
     }
 
+    /// The answer to a GET, whose body is read as it comes.
+    pub async fn open(&self, path: &str) -> Result<exchange::Answer, String> {
+        self.exchange(Request::get(self.path(path)), Bytes::new()).await
+    }
+
     /// The answer to a POST of JSON, whose body is read as it comes.
     pub async fn post(&self, path: &str, body: String) -> Result<exchange::Answer, String> {
         let request = Request::post(self.path(path)).header(header::CONTENT_TYPE, "application/json");

@@ -7,16 +7,17 @@ use super::args::Cli;
 /// The commands in groups.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "up", "kube-apiserver", "etcd"]),
-    ("Look", &["status", "doctor", "healthcheck", "console", "sql", "audit", "auth"]),
-    ("Past", &["asof, history, diff, blame, undo"]),
+    ("Look", &["status", "doctor", "healthcheck", "console", "sql, find, changes", "audit", "auth"]),
+    ("Past", &["asof, history, diff, blame, undo, record, open"]),
     ("Keep", &["backup, restore, migrate", "import, export", "certs"]),
     ("Test", &["branch", "try", "test", "envtest-assets"]),
     ("More", &["generate"]),
 ];
 
 /// The meaning of the commands that share a line.
-const TOGETHER: [(&str, &str); 3] = [
-    ("asof, history, diff, blame, undo", "See what was, and undo"),
+const TOGETHER: [(&str, &str); 4] = [
+    ("sql, find, changes", "Ask by SELECT, find a text, see changes"),
+    ("asof, history, diff, blame, undo, record, open", "See what was"),
     ("backup, restore, migrate", "Write, fill and copy stores"),
     ("import, export", "Move in from etcd or kine, and out to etcd"),
 ];

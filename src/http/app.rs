@@ -7,6 +7,7 @@ use super::branches::Branches;
 use super::documents::publications::Publications;
 use super::door::Door;
 use super::limits::{BodyBudget, InFlightLimits, PastReads, Printing, Statements};
+use super::past::Recording;
 use super::test_endpoints::Controls;
 use super::zpages::Zpages;
 use crate::api::Api;
@@ -38,6 +39,8 @@ pub struct App {
     /// The threads for answers that take long to print.
     pub printing: Printing,
     pub past_reads: PastReads,
+    /// The recording that is served; `None` for a cluster that lives.
+    pub recording: Option<Recording>,
     /// The lanes for requests with large bodies. A request may hold one of them while it waits for one of the API's.
     pub lanes: Lanes,
 }

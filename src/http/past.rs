@@ -6,6 +6,7 @@
 pub mod door;
 pub mod history;
 mod read_only;
+mod recording;
 pub mod when;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 use self::door::{Door, View};
 use self::read_only::ReadOnly;
 pub use self::read_only::{LOOK_BACK, looks_back};
+pub use self::recording::Recording;
 use self::when::When;
 use super::app::App;
 use super::request::audit_record;
@@ -39,6 +41,8 @@ pub struct Past {
     /// The clock by which Tables show ages.
     pub clock: WallClock,
     pub authorizer: ReadOnly,
+    /// The file that is served, if it is a recording.
+    pub recording: Option<Recording>,
 }
 
 /// The outcome of a look through a door.
@@ -87,6 +91,7 @@ async fn look_back(
         served: app.api.served_as_of(moment.revision).await?,
         clock: WallClock::new(move || until.into()),
         authorizer: ReadOnly::new(app.door.authorizer.clone(), when),
+        recording: app.recording.clone(),
     };
     Ok((past, header))
 }
@@ -94,7 +99,10 @@ async fn look_back(
 impl Past {
     /// The refusal of a request that would change the past, or would reach the present.
     pub fn refuse(&self, resource: GroupResource, name: &str) -> Error {
-        let reason = format!("this is the cluster as of {}, which cannot be changed", self.when);
+        let reason = match &self.recording {
+            Some(Recording { file, .. }) => format!("this is the recording {file}, which cannot be changed"),
+            None => format!("this is the cluster as of {}, which cannot be changed", self.when),
+        };
         Error::Forbidden { resource, name: name.to_owned(), reason }
     }
 }

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::app::App;
 use super::ask;
 use super::branches;
+use super::changes;
 use super::console;
 use super::documents;
 use super::documents::discovery::Extensions;
@@ -27,7 +28,7 @@ use super::documents::publications::Publication;
 use super::door::{Door, Stage, is_health};
 use super::health::{self, HealthChecks};
 use super::request::info::RequestInfo;
-use super::request::path::{ApiPath, ResourcePath};
+use super::request::path::{ApiPath, CHANGES, ResourcePath};
 use super::request::{accept, query, user};
 use super::response::compress::compress;
 use super::response::negotiate::{ROUTE_TYPES, check_route};
@@ -65,6 +66,9 @@ impl Responder for Started {
             return branch.respond(request);
         }
         Box::pin(async move {
+            if let Some(recording) = &self.app.recording {
+                recording.freeze(&mut request);
+            }
             past::door::Door::open(&mut request);
             ask::Door::open(&mut request);
             let Self { app, health } = &*self;
@@ -90,6 +94,10 @@ impl Responder for Started {
                     }
                     Route::Resource(path) => resource::serve(app, path, parts, body).await,
                     Route::Sql => sql::serve(app, parts, body).await,
+                    Route::Changes => {
+                        let metrics = app.metrics.request(&document_labels("", Scope::None));
+                        changes::serve(app, metrics, parts).await
+                    }
                     Route::Search => Box::pin(ask::search::serve(app, None, parts)).await,
                     Route::Branches => Box::pin(branches::serve(app, parts, body)).await,
                     Route::Document(path) => serve_document(app, path, parts).await,
@@ -158,6 +166,7 @@ enum Route<'a> {
     Health,
     Resource(&'a ResourcePath),
     Sql,
+    Changes,
     Search,
     Branches,
     /// Discovery, OpenAPI, metrics and whatever else is no resource; `None` for other paths than those of the API.
@@ -171,6 +180,7 @@ impl<'a> Route<'a> {
             _ if branches::paths::has(parts.uri.path()) => Self::Branches,
             Some(ApiPath::Resource(path)) => Self::Resource(path),
             None if parts.uri.path() == sql::PATH => Self::Sql,
+            None if parts.uri.path() == CHANGES => Self::Changes,
             None if ask::Door::is_search(parts) => Self::Search,
             other => Self::Document(other.as_ref()),
         }

@@ -80,7 +80,7 @@ async fn answer(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Response, E
     let told_as_of = request.as_of.clone();
     let as_of = match &request.as_of {
         Some(time) => Some(past::revision(app, time).await?),
-        None => None,
+        None => app.recording.as_ref().map(|recording| recording.revision),
     };
     if let Some(revision) = as_of {
         served = app.api.served_as_of(revision).await?;

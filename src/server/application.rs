@@ -233,6 +233,7 @@ fn app(
         publications,
         zpages: Zpages::new(config.flags.clone(), runtime),
         has_console,
+        recording: config.recording.clone(),
         branches: Branches::new(Arc::new(parent.clone()), parent.room().clone(), runtime.metrics.branches()),
         controls,
         metrics: runtime.metrics.clone(),

@@ -28,6 +28,7 @@ use crate::egress;
 use crate::encryption;
 use crate::http::console::Console;
 use crate::http::limits::{InFlightLimits, SqlConfig};
+use crate::http::past::Recording;
 use crate::kinds::built_in::enablement::Enablement;
 use crate::metrics::AllowedLabels;
 use crate::schema::names::{GroupResource, GroupVersion};
@@ -84,6 +85,8 @@ pub struct Config {
     pub test_endpoints: bool,
     /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
+    /// The recording that the datastore holds, which is shown as it ended; `None` for a cluster that lives.
+    pub recording: Option<Recording>,
     /// The part of a writer that is recorded with his changes.
     pub record_writers: RecordWriters,
     /// For how long a server that is stopped goes on as ever, only not ready, before it closes its listener.
@@ -136,6 +139,7 @@ impl Default for Config {
             console: Console::default(),
             branches: BranchLimits::default(),
             test_endpoints: false,
+            recording: None,
             compaction: Some(Compaction { interval: five_minutes, history: five_minutes, retention: None }),
             record_writers: RecordWriters::default(),
             shutdown_delay: Duration::ZERO,

@@ -20,6 +20,7 @@ on_every_store! {
     custom_resources_by_their_schema,
     the_past_through_both_doors,
     nothing_is_deleted_by_a_filter,
+    the_command_line_finds_and_follows,
 }
 
 const PODS: &str = "/api/v1/namespaces/t/pods";
@@ -511,4 +512,34 @@ async fn nothing_is_deleted_by_a_filter(setup: Setup) {
     }
     assert_eq!(server.delete(format!("/ask{CONFIGMAPS}?fieldSelector=data.x%3Dy")).await.status, 400);
     server.get(format!("{CONFIGMAPS}/a")).await.ok();
+}
+
+/// The output of the program as the admin, and its exit code.
+async fn printed(setup: &Setup, arguments: &[&str]) -> (String, i32) {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    command.args(arguments).env("KUBECONFIG", setup.file("admin.kubeconfig")).env("TZ", "UTC");
+    let output = command.output().await.expect("it runs");
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text")).concat();
+    (text, output.status.code().expect("a code"))
+}
+
+async fn the_command_line_finds_and_follows(setup: Setup) {
+    let server = setup.start().await;
+    server.create("a-needle", json!({"n": "1"})).await;
+    let then = server.revision().await;
+    server.set("a-needle", json!({"n": "2"})).await;
+    let head = "NAMESPACE  RESOURCE    NAME\n";
+    let row = "t          configmaps  a-needle\n";
+    assert_eq!(printed(&setup, &["find", "NEEDLE", "--kinds", "cm"]).await, (format!("{head}{row}"), 0));
+    let past = ["find", "needle", "-n", "t", "--at", &format!("rv-{then}"), "-o", "name"];
+    assert_eq!(printed(&setup, &past).await, ("configmaps/a-needle\n".to_owned(), 0));
+    let (text, code) = printed(&setup, &["find", "nowhere-to-be-found", "-n", "t"]).await;
+    assert_eq!((text.lines().count(), code), (1, 1), "{text}");
+    let (text, code) = printed(&setup, &["changes", "-n", "t", "--since", "1h", "--kinds", "cm"]).await;
+    assert_eq!(code, 0, "{text}");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("a-needle")).collect();
+    assert!(lines[0].contains("ADDED     t configmaps/a-needle  kubernetes-admin"), "{text}");
+    assert!(lines[1].contains("MODIFIED  t configmaps/a-needle") && lines[1].ends_with("  data.n"), "{text}");
+    let (text, _) = printed(&setup, &["changes", "-n", "t", "--since", "1h", "-o", "json"]).await;
+    assert!(text.contains("\"previous\":{"), "{text}");
 }

@@ -316,6 +316,13 @@ impl Cache {
         events.iter().map(key).collect()
     }
 
+    /// Returns when this cache has applied a commit after a revision.
+    pub async fn advanced(&self, beyond: Revision) {
+        let mut progress = self.shared.progress.subscribe();
+        // It is never closed while there is a cache.
+        let _ = progress.wait_for(|at| *at > beyond).await;
+    }
+
     /// The newest revision this cache has applied.
     pub fn revision(&self) -> Revision {
         *self.shared.progress.borrow()

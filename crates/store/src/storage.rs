@@ -28,6 +28,7 @@ pub mod memory;
 mod migrations;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub mod recording;
 mod registration;
 mod sequence;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

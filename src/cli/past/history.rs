@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::encode;
 use super::kinds::{self, Object};
 use super::session::{ServerArgs, Session};
 use crate::cli::error::Error;
@@ -92,8 +92,15 @@ pub async fn run(arguments: HistoryArgs) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The first moment of which anything is kept, as a server names moments.
+pub async fn oldest(session: &Session) -> Result<String, Error> {
+    let range = session.get("/history/range").await?;
+    let (time, revision) = (text(&range["oldest"]["time"]), text(&range["oldest"]["revision"]));
+    Ok(format!("{time}; revision={revision}"))
+}
+
 /// The revision of a time, which may be a duration until now without its sign.
-async fn revision(session: &Session, since: &str) -> Result<u64, Error> {
+pub async fn revision(session: &Session, since: &str) -> Result<u64, Error> {
     let text = match super::when::duration(since) {
         Some(_) => format!("-{since}"),
         None => since.to_owned(),
@@ -126,10 +133,6 @@ async fn changes_path(session: &Session, arguments: &HistoryArgs, after: u64) ->
         let _ = write!(path, "&exclude={}", encode(NOISY));
     }
     Ok(path)
-}
-
-fn encode(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 /// Entries page by page, until there are enough.
@@ -211,7 +214,7 @@ fn table(entries: &[Value], with_object: bool, all: bool) -> String {
     }
 }
 
-fn row(entry: &Value, with_object: bool) -> [String; 7] {
+pub fn row(entry: &Value, with_object: bool) -> [String; 7] {
     let object = match with_object {
         true => format!("{}/{}", text(&entry["resource"]), text(&entry["name"])),
         false => String::new(),
@@ -238,7 +241,7 @@ fn row(entry: &Value, with_object: bool) -> [String; 7] {
 }
 
 /// Text without what would move the cursor: names come from clients.
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

@@ -5,17 +5,16 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, Uri};
 
 use super::history::{CHANGES, RANGE};
+pub use super::when::AS_OF;
 use super::when::When;
 use crate::http::request::header_text;
 use crate::http::request::path::decode;
 use crate::http::router::without;
 
-/// The header of a request that names a time, and of every answer from the past.
-pub const AS_OF: HeaderName = HeaderName::from_static("rowplane-as-of");
 const PREFIX: &str = "/asof/";
 const HISTORY: &str = "/history/";
 

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use axum::http::HeaderName;
 use jiff::Timestamp;
 
 use crate::revision::Revision;
+
+/// The header of a request that names a time, and of every answer from the past.
+pub const AS_OF: HeaderName = HeaderName::from_static("rowplane-as-of");
 
 /// A past time as a client names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

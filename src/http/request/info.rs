@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use axum::http::{Method, Uri};
 
-use super::path::{ApiPath, ResourcePath, decode, parse, segments};
+use super::path::{ApiPath, CHANGES, ResourcePath, decode, parse, segments};
 use crate::api::error::Error;
 use crate::api::options::list::is_watch;
 use crate::api::options::query::Query;
@@ -100,6 +100,11 @@ impl RequestInfo {
         }
     }
 
+    /// Whether the path is this one, of no resource.
+    pub fn is_at(&self, wanted: &str) -> bool {
+        matches!(self.other.as_deref(), Some(Other::Path(path)) if path == wanted)
+    }
+
     /// Whether one object, or its status, is to be written.
     pub fn is_plain_write(&self) -> bool {
         let is_part = |path: &ResourcePath| matches!(path.subresource.as_deref(), None | Some("status"));
@@ -112,6 +117,7 @@ impl RequestInfo {
         let subresource = self.resource().and_then(|path| path.subresource.as_deref()).unwrap_or_default();
         self.resource().is_some_and(|_| matches!(self.verb(), "watch" | "proxy"))
             || matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy")
+            || self.is_at(CHANGES)
     }
 
     /// The attributes that authorizers judge if this user makes the request.

@@ -7,6 +7,9 @@ use memchr::{memchr, memchr_iter};
 use crate::gotext::utf8;
 use crate::schema::names::{GroupVersion, Gvr};
 
+/// The path of the stream of changes.
+pub const CHANGES: &str = "/rowplane/changes";
+
 /// A path below `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiPath {

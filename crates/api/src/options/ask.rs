@@ -1,5 +1,5 @@
-//! Parameters that lists and watches have through the door `/ask/` alone: selectors of any field, filters, order, counts and
-//! search (docs/spec/time-and-sql.md, section 5).
+//! Parameters that lists and watches have through the door `/ask/` alone: selectors of any field, filters, order,
+//! counts and search (docs/spec/time-and-sql.md, section 5).
 
 mod filter;
 mod order;
@@ -88,8 +88,8 @@ impl<'q> Parameters<'q> {
         }
     }
 
-    /// Reads the parameters for a kind; `terms` are those of the field selector that the kind does not know otherwise. What
-    /// is wrong is a 400.
+    /// Reads the parameters for a kind; `terms` are those of the field selector that the kind does not know otherwise.
+    /// Faults are a 400.
     pub fn read(self, kind: &Kind, terms: Vec<Term>) -> Result<Arc<Ask>, Error> {
         let field = |Term { field, operator, value }| match ScalarPath::of(kind, &field) {
             Some(path) => Ok(FieldTerm { path, operator, value }),

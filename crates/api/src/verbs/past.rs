@@ -77,6 +77,16 @@ impl Api {
         floor.map_err(|error| not_kept(resource, error))
     }
 
+    /// Fails if a resource cannot be read any more at a revision.
+    pub async fn check_floor(&self, resource: &Resource, at: Revision) -> Result<(), Error> {
+        let floor = self.floor(resource).await?;
+        if at >= floor {
+            return Ok(());
+        }
+        let floor = self.moment_of(floor).await?;
+        Err(not_kept(resource, PastError::Expired { resource: resource.id, floor }))
+    }
+
     /// Changes of the past without their values, newest first.
     pub async fn changes_between(
         &self,

@@ -14,7 +14,7 @@ const UNNAMED: &str = "object";
 /// A message of any JSON; it has no type that expressions could speak of.
 const ANY_JSON: &str = "JSON";
 
-/// The operations of expressions on a quantity.
+/// The part of quantities that expressions may speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantities {
     /// Nothing: OpenAPI has no type for them, so that upstream's checks do not know them.

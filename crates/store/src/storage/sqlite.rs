@@ -13,6 +13,7 @@ mod files;
 mod history;
 mod log;
 mod reads;
+mod recording;
 mod registration;
 mod statements;
 #[cfg(test)]
@@ -20,6 +21,8 @@ mod tests;
 mod transfer;
 mod upkeep;
 mod write_connection;
+
+pub use self::recording::Recorder;
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

@@ -13,8 +13,8 @@ use crate::schema::kind::Kind;
 /// The most fields by which a list is ordered.
 const MOST_FIELDS: usize = 8;
 
-/// The fields by which a list is ordered, the first one before the others. Objects that are equal in all have the order of
-/// their keys.
+/// The fields by which a list is ordered, the first one before the others. Objects that are equal in all have the order
+/// of their keys.
 #[derive(Debug)]
 pub struct Order {
     /// The parameter as the request has it.

@@ -1,5 +1,5 @@
-//! `rowplane.search`: objects with a text in their name, a label, an annotation or another string, whatever the case of ASCII
-//! letters.
+//! `rowplane.search`: objects with a text in their name, a label, an annotation or another string, whatever the case of
+//! ASCII letters.
 
 use memchr::memchr2;
 

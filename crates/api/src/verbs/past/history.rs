@@ -30,6 +30,16 @@ pub struct Include {
     pub patch: bool,
 }
 
+/// A change of an object.
+pub struct Changed {
+    /// The revision, the time, the event, and who made it.
+    pub entry: Value,
+    /// `None` for a deletion.
+    pub object: Option<ObjectMap>,
+    /// `None` for a creation.
+    pub previous: Option<ObjectMap>,
+}
+
 /// Entries, newest first, and the revision before which older ones follow.
 pub struct Page {
     pub entries: Vec<Value>,
@@ -78,6 +88,44 @@ impl Api {
         let (now, before) =
             (objects.first().and_then(Option::as_ref), objects.get(1).and_then(Option::as_ref));
         self.entry(resource, version, now, before, include).await.map(Some)
+    }
+
+    /// The change as streams tell it; its objects only with their values, which are read one by one.
+    pub async fn changed(
+        &self,
+        resource: &Resource,
+        change: &ChangeOfPast,
+        with_values: bool,
+    ) -> Result<Changed, Error> {
+        let mut entry = json!({"revision": change.revision.to_string()});
+        if let Some(ms) = change.committed_ms {
+            entry["time"] = time(ms).into();
+        }
+        entry["event"] = event_type(change.event).into();
+        entry["uid"] = (*change.uid).into();
+        write_writer(&mut entry, change.writer.as_ref());
+        if !with_values {
+            return Ok(Changed { entry, object: None, previous: None });
+        }
+        let key = Key::new(resource.id, &change.namespace, &change.name);
+        let versions = self.cache.backend().versions_of(&key, Some(Revision(change.revision.0 + 1)), 2).await;
+        let versions = versions.map_err(|error| not_kept(resource, error))?;
+        let is_kept = versions.first().is_some_and(|version| version.revision == change.revision);
+        if !is_kept || (change.event != ChangeKind::Added && versions.len() < 2) {
+            let resource = resource.group_resource();
+            let message = format!("history of {resource} before revision {} is not kept", change.revision);
+            return Err(Error::Expired { message, continue_token: None });
+        }
+        let mut objects = self.objects(resource, &versions).await?.into_iter();
+        let object = objects.next().flatten();
+        // What was there before an object of the same name is another object.
+        let previous = objects.next().flatten().filter(|_| change.event != ChangeKind::Added);
+        if let (Some(now), Some(before)) = (&object, &previous) {
+            let version = resource.definition.api_version();
+            let paths = resource.schema(version.as_str()).map(|schema| changed_paths(schema, before, now));
+            entry["changed"] = json!(paths.unwrap_or_default());
+        }
+        Ok(Changed { entry, object, previous })
     }
 
     /// The objects of versions as they are served; `None` for deletions.

@@ -129,7 +129,7 @@ async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter
     Ok(received.counts)
 }
 
-async fn refuse_used(connection: &mut SqliteConnection) -> Result<(), Error> {
+pub(super) async fn refuse_used(connection: &mut SqliteConnection) -> Result<(), Error> {
     let (used, clock): (bool, i64) = sqlx::query_as(
         "SELECT revision > 1 OR EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes), revision FROM clock",
     )
@@ -210,7 +210,7 @@ async fn insert_rows(
     insert.execute(connection).await.map(drop).map_err(unavailable)
 }
 
-async fn resource_id(
+pub(super) async fn resource_id(
     connection: &mut SqliteConnection,
     resource: &GroupResource,
 ) -> Result<ResourceId, storage::Error> {
