@@ -168,13 +168,7 @@ fn execute(
             generate::run(&command)?;
         }
         Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir)?,
-        Command::KubeApiserver(others) => {
-            let ask = |servers: &EtcdServers| single_threaded()?.block_on(servers.ask());
-            match kube_apiserver::parse(others.arguments, ask)? {
-                kube_apiserver::ParsedCommand::Print(text) => print(&text)?,
-                kube_apiserver::ParsedCommand::Run(run) => serve_as_kube_apiserver(*run, upkeep)?,
-            }
-        }
+        Command::KubeApiserver(others) => run_kube_apiserver(others.arguments, upkeep)?,
         Command::Etcd(others) => match etcd::parse(others.arguments, |name| std::env::var(name).ok())? {
             etcd::Asked::Print(text) => print(&text)?,
             etcd::Asked::Serve(config) => {
@@ -184,6 +178,15 @@ fn execute(
         },
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `kube-apiserver` with these arguments.
+fn run_kube_apiserver(arguments: Vec<String>, upkeep: Upkeep) -> Result<(), Error> {
+    let ask = |servers: &EtcdServers| single_threaded()?.block_on(servers.ask());
+    match kube_apiserver::parse(arguments, ask)? {
+        kube_apiserver::ParsedCommand::Print(text) => print(&text),
+        kube_apiserver::ParsedCommand::Run(run) => serve_as_kube_apiserver(*run, upkeep),
+    }
 }
 
 /// Runs a command with a server of its own, and waits for none of the server's threads in the end.

@@ -7,7 +7,8 @@ use crate::optional;
 
 #[test]
 fn no_byte_leaves_a_fork() {
-    let possible = Command::new("unshare").args(["-Urn", "ip", "link", "add", "out", "type", "veth"]).output();
+    let possible =
+        Command::new("unshare").args(["-Urn", "ip", "link", "add", "out", "type", "veth"]).output();
     if !possible.as_ref().is_ok_and(|tried| tried.status.success()) {
         return optional::note(
             "what leaves a fork: no network namespace with a device of its own can be had",

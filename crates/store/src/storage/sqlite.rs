@@ -9,6 +9,7 @@ mod batch;
 mod checkpoint;
 pub(super) mod error;
 mod failure;
+mod feed;
 mod files;
 mod history;
 mod log;
@@ -49,9 +50,9 @@ use super::history::KnownAuthors;
 use super::judge::{Found, judge_under};
 use super::migrations::{self, embedded_migrations};
 use super::{
-    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Changes, Clock, Commit, Commits, Counting,
-    DriverError, Error, Feed, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Swept, Terms, TokenKey, Upkeep,
+    AuditQuery, AuditRemoval, AuditRow, Batch, BlockStream, Clock, Commit, Commits, Counting, DriverError,
+    Error, OpenError, Reads, Registry, ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+    Upkeep,
 };
 use crate::revision::Revision;
 use crate::scheduling::Scheduling;
@@ -285,27 +286,6 @@ impl Reads for Sqlite {
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
         reads::stale_count(&mut connection, stale).await
-    }
-}
-
-#[async_trait]
-impl Feed for Sqlite {
-    async fn changes(
-        &self,
-        after: Revision,
-        resource: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Changes, Error> {
-        reads::changes(&self.readers, self.writer.durable(), after, resource, limit).await
-    }
-
-    /// Never returns: no other server commits to this file.
-    async fn hint(&self) {
-        std::future::pending().await
-    }
-
-    fn shared(&self) -> bool {
-        false
     }
 }
 

@@ -10,6 +10,7 @@ use super::write_connection::on_its_thread;
 use super::*;
 use crate::metrics::Metrics;
 use crate::scheduling;
+use crate::storage::Feed as _;
 use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
 use crate::storage::{Change, Expect, Key, Mutation, Outcome};
