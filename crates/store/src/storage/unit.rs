@@ -28,7 +28,8 @@ impl Unit {
         Self::counted(before, last, Counting::Own)
     }
 
-    /// The unit of several operations that take no revision in etcd's terms.
+    /// The unit of several operations that take no revision in etcd's terms. Only its last value may be
+    /// [stamped](super::Value::stamped): the stamp of an earlier one would be the revision that comes next.
     pub fn of_no_revision(before: Vec<Mutation>, last: Mutation) -> Self {
         Self::counted(before, last, Counting::None)
     }
