@@ -160,6 +160,7 @@ impl Call {
                     name: None,
                     fields: &resource.behavior.fields,
                     door: None,
+                    ask: None,
                 };
                 let keys = api.token_keys.load();
                 let list = ListOptions::parse(&Query::default(), collection, &keys).expect("options");

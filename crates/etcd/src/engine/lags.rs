@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_not_told() {
         let mut lags = Lags::default();
-        [3, 4, 6].map(|row| lags.push(Sequence(row), Counting::None));
+        [3, 4, 6].into_iter().for_each(|row| lags.push(Sequence(row), Counting::None));
         lags.forget_oldest();
         assert_eq!(lags.revision(Sequence(3)), None);
         assert_eq!([4, 5, 6, 7].map(|row| lags.revision(Sequence(row))), [2, 3, 3, 4].map(Some));
