@@ -48,7 +48,8 @@ impl Feed {
     ) -> Result<Self, Error> {
         let served = app.api.served_everywhere().await?;
         let by_id = by_id(&served);
-        for wanted in request.resources.iter().chain(&request.excluded) {
+        // Who leaves out what is not served leaves out nothing.
+        for wanted in &request.resources {
             if !by_id.values().any(|resource| resource.group_resource().to_string() == *wanted) {
                 let wanted = gotext::quote(wanted);
                 let why = "it has to be PLURAL or PLURAL.GROUP, as deployments.apps";
