@@ -1,6 +1,6 @@
 //! etcd's KV, Watch and Lease on the store (docs/spec/etcd.md, 2 to 5).
 //!
-//! Every live key is in memory, in a [`State`](state::State) that readers share, and so are recent events. One task
+//! Every live key is in memory, in a [`State`] that readers share, and so are recent events. One task
 //! (`feed`) applies commits in their order. A write is evaluated on the newest state, and sent to the store as one
 //! unit that requires all it has been decided by to be still as it was seen; if it loses, it is evaluated anew. What
 //! holds:
