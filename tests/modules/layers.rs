@@ -171,11 +171,12 @@ fn no_function_takes_a_version_and_a_kind_as_two_texts() {
 }
 
 /// The only places where the store calls the drivers of its databases.
-const DRIVEN: [&str; 5] = [
+const DRIVEN: [&str; 6] = [
     "storage/sqlite",
     "storage/postgres",
     "storage/shared.rs",
     "storage/history/shared.rs",
+    "storage/history/segments/shared.rs",
     "storage/migrations.rs",
 ];
 
