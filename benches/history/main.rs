@@ -37,7 +37,7 @@ struct Arguments {
     versions: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the file is made; it stays.
+    /// The directory of the file, which stays; a temporary one by default.
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Cargo passes it.

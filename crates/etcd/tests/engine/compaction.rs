@@ -114,7 +114,7 @@ pub async fn hashes_agree(database: &Database) {
     assert_eq!(compacted, ETCD_COMPACTED, "{compacted:?}");
 }
 
-/// What etcd tells of the revisions from 1 to 5, and of 4 and 5 after compaction to 3.
+/// The hashes of etcd at the revisions from 1 to 5, and at 4 and 5 after compaction to 3.
 const ETCD: [u32; 5] = [1_084_519_789, 2_587_454_935, 683_323_668, 2_302_355_863, 2_219_761_410];
 const ETCD_COMPACTED: [u32; 2] = [3_969_795_617, 1_789_661_899];
 

@@ -106,7 +106,7 @@ fn plain(mut answer: TxnResponse) -> TxnResponse {
 struct Model {
     revision: i64,
     keys: BTreeMap<Bytes, KeyValue>,
-    /// Of the transaction that runs.
+    /// The events of the transaction that runs.
     events: Vec<Event>,
 }
 

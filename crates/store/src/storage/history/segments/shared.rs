@@ -178,13 +178,19 @@ macro_rules! shared_segments {
             limit: u32,
         ) -> Result<Vec<Version>, Error> {
             let mut found: Vec<Version> = Vec::new();
-            for segment in segments_of(&mut *connection, key, before, floor, limit).await? {
-                let mut end = segment.end;
-                for kept in segment.versions().iter().rev() {
-                    let is_asked_for = kept.revision < before.0 && end > floor;
-                    end = Revision(kept.revision);
-                    if is_asked_for && found.len() < limit as usize {
-                        found.push(bare_version(&segment.of, row_of(key, kept)));
+            let mut begin = before;
+            while found.len() < limit as usize {
+                let segments = segments_of(&mut *connection, key, begin, floor, SEGMENTS_AT_ONCE).await?;
+                let Some(oldest) = segments.last() else { break };
+                begin = oldest.first();
+                for segment in segments {
+                    let mut end = segment.end;
+                    for kept in segment.versions().iter().rev() {
+                        let is_asked_for = kept.revision < before.0 && end > floor;
+                        end = Revision(kept.revision);
+                        if is_asked_for && found.len() < limit as usize {
+                            found.push(bare_version(&segment.of, row_of(key, kept)));
+                        }
                     }
                 }
             }
@@ -194,6 +200,8 @@ macro_rules! shared_segments {
             Ok(found)
         }
 
+        /// How many segments one statement asks for: most hold a page of versions.
+        const SEGMENTS_AT_ONCE: u32 = 4;
         /// How many changes one statement asks for.
         const CHANGES_AT_ONCE: usize = 256;
 
