@@ -29,9 +29,9 @@ const ENOUGH: usize = 8;
 /// zstd's own default.
 const LEVEL: i32 = 3;
 
-/// The object whose versions are in a segment, and their encoding.
+/// The parts that all versions of a segment have in common: their object and their encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Of {
+pub struct Common {
     pub uid: String,
     pub stored_version: String,
     /// 0 for JSON or YAML, 1 for protobuf.
@@ -41,7 +41,7 @@ pub struct Of {
 /// Consecutive versions of one object.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    pub of: Of,
+    pub common: Common,
     pub end: Revision,
     versions: Vec<Kept>,
 }
@@ -64,14 +64,14 @@ struct Frame {
 
 impl Segment {
     /// The segment of a frame that was written by [`Segment::frame`].
-    pub fn open(of: Of, end: Revision, frame: &[u8]) -> Result<Self, Error> {
+    pub fn open(common: Common, end: Revision, frame: &[u8]) -> Result<Self, Error> {
         let damaged = |error: String| Error::Corrupt(format!("segments.value: {error}").into());
         let raw = zstd::decode_all(frame).map_err(|error| damaged(error.to_string()))?;
         let Frame { versions } =
             Frame::decode(Bytes::from(raw)).map_err(|error| damaged(error.to_string()))?;
         match versions.is_empty() {
             true => Err(damaged("no version".to_owned())),
-            false => Ok(Self { of, end, versions }),
+            false => Ok(Self { common, end, versions }),
         }
     }
 
@@ -118,8 +118,8 @@ impl VersionRow {
         self.value.starts_with(ENCRYPTED)
     }
 
-    fn of(&self) -> Of {
-        Of {
+    fn common(&self) -> Common {
+        Common {
             uid: self.uid.clone(),
             stored_version: self.stored_version.clone(),
             format: i16::from(self.value.starts_with(PROTOBUF)),
@@ -169,13 +169,15 @@ impl Move {
             if row.deleted {
                 continue;
             }
-            let (of, kept) = (row.of(), row.kept());
+            let (common, kept) = (row.common(), row.kept());
             match segments.last_mut() {
-                Some(open) if open.of == of && open.end == row.revision && open.has_room(&kept.value) => {
+                Some(open)
+                    if open.common == common && open.end == row.revision && open.has_room(&kept.value) =>
+                {
                     open.versions.push(kept);
                     open.end = next.revision;
                 }
-                _ => segments.push(Segment { of, end: next.revision, versions: vec![kept] }),
+                _ => segments.push(Segment { common, end: next.revision, versions: vec![kept] }),
             }
         }
         // The newest segment was full, or of another object.
@@ -201,7 +203,7 @@ pub struct Slice {
 /// A segment as it is stored.
 pub struct Stored {
     pub key: Key,
-    pub of: Of,
+    pub common: Common,
     pub first: Revision,
     pub end: Revision,
     pub versions: usize,
@@ -242,7 +244,7 @@ impl Slice {
         let stored = |(key, segment): (&Key, &Segment)| {
             Ok(Stored {
                 key: key.clone(),
-                of: segment.of.clone(),
+                common: segment.common.clone(),
                 first: segment.first(),
                 end: segment.end,
                 versions: segment.versions.len(),
@@ -340,11 +342,13 @@ mod tests {
         let segment = plan(&rows, None).expect("enough").segments.remove(0);
         let frame = segment.frame().expect("a frame");
         assert!(frame.len() < 64 * 600 / 20, "{}", frame.len());
-        let read = Segment::open(segment.of.clone(), segment.end, &frame).expect("the segment");
+        let read = Segment::open(segment.common.clone(), segment.end, &frame).expect("the segment");
         assert_eq!(read.versions(), segment.versions());
-        let of = segment.of;
-        assert!(Segment::open(of.clone(), Revision(65), &frame[..frame.len() / 2]).is_err());
-        assert!(Segment::open(of.clone(), Revision(65), b"").is_err());
-        assert!(Segment::open(of, Revision(65), &zstd::bulk::compress(b"", LEVEL).expect("fits")).is_err());
+        let common = segment.common;
+        assert!(Segment::open(common.clone(), Revision(65), &frame[..frame.len() / 2]).is_err());
+        assert!(Segment::open(common.clone(), Revision(65), b"").is_err());
+        assert!(
+            Segment::open(common, Revision(65), &zstd::bulk::compress(b"", LEVEL).expect("fits")).is_err()
+        );
     }
 }

@@ -235,15 +235,15 @@ pub fn new_authors(told: &Told) -> Option<String> {
 /// version whose change has gone would never be swept. If a crash takes it back, the rows are as they were.
 fn moving(slice: &Slice) -> Result<String, Error> {
     let mut inserted = Vec::new();
-    for Stored { key, of, first, end, versions, frame } in slice.stored()? {
+    for Stored { key, common, first, end, versions, frame } in slice.stored()? {
         inserted.push(format!(
             "({first}::bigint, {end}::bigint, {}::integer, {}, {}, {}, {}, {}::smallint, {versions}::integer, {}::integer, {})",
             key.resource.0,
             whole::text(&key.namespace),
             whole::text(&key.name),
-            whole::text(&of.uid),
-            whole::text(&of.stored_version),
-            of.format,
+            whole::text(&common.uid),
+            whole::text(&common.stored_version),
+            common.format,
             frame.len(),
             whole::bytes(&frame)
         ));

@@ -212,16 +212,16 @@ async fn move_rows(
     );
     let gone = sqlx::query(AssertSqlSafe(gone)).persistent(false).execute(&mut *transaction);
     gone.await.map_err(unavailable)?;
-    for Stored { key, of, first, end, versions, frame } in stored {
+    for Stored { key, common, first, end, versions, frame } in stored {
         let row = sqlx::query("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
             .bind(first.0 as i64)
             .bind(end.0 as i64)
             .bind(key.resource.0)
             .bind(&*key.namespace)
             .bind(&*key.name)
-            .bind(of.uid)
-            .bind(of.stored_version)
-            .bind(of.format)
+            .bind(common.uid)
+            .bind(common.stored_version)
+            .bind(common.format)
             .bind(versions as i64)
             .bind(frame.len() as i64)
             .bind(frame);

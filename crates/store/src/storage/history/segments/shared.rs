@@ -3,7 +3,7 @@
 /// Makes functions that take a connection.
 macro_rules! shared_segments {
     ($connection:ty, $row:ty) => {
-        use $crate::storage::history::segments::{Kept, Move, Of, Segment, Slice, VersionRow};
+        use $crate::storage::history::segments::{Common, Kept, Move, Segment, Slice, VersionRow};
 
         /// The next versions to move among those that changes up to `until` have superseded. `None` if there is nothing to look
         /// at.
@@ -108,7 +108,7 @@ macro_rules! shared_segments {
                     .await
                     .map_err(unavailable)?;
             let segment = |(end, uid, stored_version, format, frame): (i64, String, String, i16, Vec<u8>)| {
-                Segment::open(Of { uid, stored_version, format }, Revision(end as u64), &frame)
+                Segment::open(Common { uid, stored_version, format }, Revision(end as u64), &frame)
             };
             rows.into_iter().map(segment).collect()
         }
@@ -139,8 +139,8 @@ macro_rules! shared_segments {
             let Some(frame) = row.try_get::<Option<Vec<u8>>, _>(4).map_err(corrupt)? else {
                 return live_row(row, resource);
             };
-            let of = Of { uid: String::new(), stored_version: String::new(), format: 0 };
-            let segment = Segment::open(of, at, &frame)?;
+            let common = Common { uid: String::new(), stored_version: String::new(), format: 0 };
+            let segment = Segment::open(common, at, &frame)?;
             let key = Key::new(
                 resource,
                 row.try_get::<&str, _>(0).map_err(corrupt)?,
@@ -189,7 +189,7 @@ macro_rules! shared_segments {
                         let is_asked_for = kept.revision < before.0 && end > floor;
                         end = Revision(kept.revision);
                         if is_asked_for && found.len() < limit as usize {
-                            found.push(bare_version(&segment.of, row_of(key, kept)));
+                            found.push(bare_version(&segment.common, row_of(key, kept)));
                         }
                     }
                 }
@@ -206,13 +206,13 @@ macro_rules! shared_segments {
         const CHANGES_AT_ONCE: usize = 256;
 
         /// A version whose change is not known yet.
-        fn bare_version(of: &Of, row: Row) -> Version {
+        fn bare_version(common: &Common, row: Row) -> Version {
             Version {
                 revision: row.revision,
                 committed_ms: None,
                 event: None,
                 previous: None,
-                uid: of.uid.as_str().into(),
+                uid: common.uid.as_str().into(),
                 deleted: false,
                 writer: None,
                 row,
